@@ -1,0 +1,1 @@
+"""Kafka's wire: frames, primitive types, message declarations, record batches, error codes."""

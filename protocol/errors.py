@@ -1,0 +1,547 @@
+"""Kafka's error codes, and the exceptions that stand for them.
+
+An error is raised where it is found, as a type with its code, and turned into a response in one place.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import ClassVar
+
+
+class ErrorCode(IntEnum):
+    """Every error code of Kafka 4.4."""
+
+    UNKNOWN_SERVER_ERROR = -1
+    NONE = 0
+    OFFSET_OUT_OF_RANGE = 1
+    CORRUPT_MESSAGE = 2
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    INVALID_FETCH_SIZE = 4
+    LEADER_NOT_AVAILABLE = 5
+    NOT_LEADER_OR_FOLLOWER = 6
+    REQUEST_TIMED_OUT = 7
+    BROKER_NOT_AVAILABLE = 8
+    REPLICA_NOT_AVAILABLE = 9
+    MESSAGE_TOO_LARGE = 10
+    STALE_CONTROLLER_EPOCH = 11
+    OFFSET_METADATA_TOO_LARGE = 12
+    NETWORK_EXCEPTION = 13
+    COORDINATOR_LOAD_IN_PROGRESS = 14
+    COORDINATOR_NOT_AVAILABLE = 15
+    NOT_COORDINATOR = 16
+    INVALID_TOPIC_EXCEPTION = 17
+    RECORD_LIST_TOO_LARGE = 18
+    NOT_ENOUGH_REPLICAS = 19
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
+    INVALID_REQUIRED_ACKS = 21
+    ILLEGAL_GENERATION = 22
+    INCONSISTENT_GROUP_PROTOCOL = 23
+    INVALID_GROUP_ID = 24
+    UNKNOWN_MEMBER_ID = 25
+    INVALID_SESSION_TIMEOUT = 26
+    REBALANCE_IN_PROGRESS = 27
+    INVALID_COMMIT_OFFSET_SIZE = 28
+    TOPIC_AUTHORIZATION_FAILED = 29
+    GROUP_AUTHORIZATION_FAILED = 30
+    CLUSTER_AUTHORIZATION_FAILED = 31
+    INVALID_TIMESTAMP = 32
+    UNSUPPORTED_SASL_MECHANISM = 33
+    ILLEGAL_SASL_STATE = 34
+    UNSUPPORTED_VERSION = 35
+    TOPIC_ALREADY_EXISTS = 36
+    INVALID_PARTITIONS = 37
+    INVALID_REPLICATION_FACTOR = 38
+    INVALID_REPLICA_ASSIGNMENT = 39
+    INVALID_CONFIG = 40
+    NOT_CONTROLLER = 41
+    INVALID_REQUEST = 42
+    UNSUPPORTED_FOR_MESSAGE_FORMAT = 43
+    POLICY_VIOLATION = 44
+    OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+    DUPLICATE_SEQUENCE_NUMBER = 46
+    INVALID_PRODUCER_EPOCH = 47
+    INVALID_TXN_STATE = 48
+    INVALID_PRODUCER_ID_MAPPING = 49
+    INVALID_TRANSACTION_TIMEOUT = 50
+    CONCURRENT_TRANSACTIONS = 51
+    TRANSACTION_COORDINATOR_FENCED = 52
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
+    SECURITY_DISABLED = 54
+    OPERATION_NOT_ATTEMPTED = 55
+    KAFKA_STORAGE_ERROR = 56
+    LOG_DIR_NOT_FOUND = 57
+    SASL_AUTHENTICATION_FAILED = 58
+    UNKNOWN_PRODUCER_ID = 59
+    REASSIGNMENT_IN_PROGRESS = 60
+    DELEGATION_TOKEN_AUTH_DISABLED = 61
+    DELEGATION_TOKEN_NOT_FOUND = 62
+    DELEGATION_TOKEN_OWNER_MISMATCH = 63
+    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = 64
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65
+    DELEGATION_TOKEN_EXPIRED = 66
+    INVALID_PRINCIPAL_TYPE = 67
+    NON_EMPTY_GROUP = 68
+    GROUP_ID_NOT_FOUND = 69
+    FETCH_SESSION_ID_NOT_FOUND = 70
+    INVALID_FETCH_SESSION_EPOCH = 71
+    LISTENER_NOT_FOUND = 72
+    TOPIC_DELETION_DISABLED = 73
+    FENCED_LEADER_EPOCH = 74
+    UNKNOWN_LEADER_EPOCH = 75
+    UNSUPPORTED_COMPRESSION_TYPE = 76
+    STALE_BROKER_EPOCH = 77
+    OFFSET_NOT_AVAILABLE = 78
+    MEMBER_ID_REQUIRED = 79
+    PREFERRED_LEADER_NOT_AVAILABLE = 80
+    GROUP_MAX_SIZE_REACHED = 81
+    FENCED_INSTANCE_ID = 82
+    ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
+    ELECTION_NOT_NEEDED = 84
+    NO_REASSIGNMENT_IN_PROGRESS = 85
+    GROUP_SUBSCRIBED_TO_TOPIC = 86
+    INVALID_RECORD = 87
+    UNSTABLE_OFFSET_COMMIT = 88
+    THROTTLING_QUOTA_EXCEEDED = 89
+    PRODUCER_FENCED = 90
+    RESOURCE_NOT_FOUND = 91
+    DUPLICATE_RESOURCE = 92
+    UNACCEPTABLE_CREDENTIAL = 93
+    INCONSISTENT_VOTER_SET = 94
+    INVALID_UPDATE_VERSION = 95
+    FEATURE_UPDATE_FAILED = 96
+    PRINCIPAL_DESERIALIZATION_FAILURE = 97
+    SNAPSHOT_NOT_FOUND = 98
+    POSITION_OUT_OF_RANGE = 99
+    UNKNOWN_TOPIC_ID = 100
+    DUPLICATE_BROKER_REGISTRATION = 101
+    BROKER_ID_NOT_REGISTERED = 102
+    INCONSISTENT_TOPIC_ID = 103
+    INCONSISTENT_CLUSTER_ID = 104
+    TRANSACTIONAL_ID_NOT_FOUND = 105
+    FETCH_SESSION_TOPIC_ID_ERROR = 106
+    INELIGIBLE_REPLICA = 107
+    NEW_LEADER_ELECTED = 108
+    OFFSET_MOVED_TO_TIERED_STORAGE = 109
+    FENCED_MEMBER_EPOCH = 110
+    UNRELEASED_INSTANCE_ID = 111
+    UNSUPPORTED_ASSIGNOR = 112
+    STALE_MEMBER_EPOCH = 113
+    MISMATCHED_ENDPOINT_TYPE = 114
+    UNSUPPORTED_ENDPOINT_TYPE = 115
+    UNKNOWN_CONTROLLER_ID = 116
+    UNKNOWN_SUBSCRIPTION_ID = 117
+    TELEMETRY_TOO_LARGE = 118
+    INVALID_REGISTRATION = 119
+    TRANSACTION_ABORTABLE = 120
+    INVALID_RECORD_STATE = 121
+    SHARE_SESSION_NOT_FOUND = 122
+    INVALID_SHARE_SESSION_EPOCH = 123
+    FENCED_STATE_EPOCH = 124
+    INVALID_VOTER_KEY = 125
+    DUPLICATE_VOTER = 126
+    VOTER_NOT_FOUND = 127
+    INVALID_REGULAR_EXPRESSION = 128
+    REBOOTSTRAP_REQUIRED = 129
+    STREAMS_INVALID_TOPOLOGY = 130
+    STREAMS_INVALID_TOPOLOGY_EPOCH = 131
+    STREAMS_TOPOLOGY_FENCED = 132
+    SHARE_SESSION_LIMIT_REACHED = 133
+    GROUP_DELETION_FAILED = 134
+    STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED = 135
+    CONTROLLER_ID_NOT_REGISTERED = 136
+
+    @property
+    def is_retriable(self) -> bool:
+        """True where a client may try the same again."""
+        return self in _RETRIABLE
+
+
+_RETRIABLE = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.LISTENER_NOT_FOUND,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+        ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+        ErrorCode.ELECTION_NOT_NEEDED,
+        ErrorCode.UNSTABLE_OFFSET_COMMIT,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+        ErrorCode.SHARE_SESSION_NOT_FOUND,
+        ErrorCode.INVALID_SHARE_SESSION_EPOCH,
+        ErrorCode.SHARE_SESSION_LIMIT_REACHED,
+    }
+)
+
+
+class MalformedMessage(ValueError):
+    """Bytes that aren't the message they should be. Kafka closes the connection on them."""
+
+
+class UnencodableMessage(ValueError):
+    """A message holds something that its version can't carry: a fault of the caller, never of a peer."""
+
+
+class UnsupportedField(UnencodableMessage):
+    """A field that the version doesn't have, and that may not be dropped silently, holds a value."""
+
+
+class ValueOutOfRange(UnencodableMessage):
+    """A value doesn't fit its field: too large, too long, null or of another type."""
+
+
+class KafkaError(Exception):
+    """An error that a client gets as a code, with the message where the response has room for one."""
+
+    code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+class OffsetOutOfRange(KafkaError):
+    """The offset lies outside what the partition holds."""
+
+    code = ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+class CorruptMessage(KafkaError):
+    """A batch fails its CRC, or its lengths don't fit."""
+
+    code = ErrorCode.CORRUPT_MESSAGE
+
+
+class UnknownTopicOrPartition(KafkaError):
+    """This node hosts no such topic or partition."""
+
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class LeaderNotAvailable(KafkaError):
+    """The partition has no leader now; the client should ask again."""
+
+    code = ErrorCode.LEADER_NOT_AVAILABLE
+
+
+class NotLeaderOrFollower(KafkaError):
+    """This node doesn't lead the partition, and nothing was written; the client should refresh its metadata."""
+
+    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+class RequestTimedOut(KafkaError):
+    """The outcome wasn't known in the time that the request gave."""
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+
+
+class BrokerNotAvailable(KafkaError):
+    """The asked node isn't part of the cluster."""
+
+    code = ErrorCode.BROKER_NOT_AVAILABLE
+
+
+class ReplicaNotAvailable(KafkaError):
+    """The replica that the request names isn't there."""
+
+    code = ErrorCode.REPLICA_NOT_AVAILABLE
+
+
+class MessageTooLarge(KafkaError):
+    """A batch is larger than ``max.message.bytes``."""
+
+    code = ErrorCode.MESSAGE_TOO_LARGE
+
+
+class CoordinatorLoadInProgress(KafkaError):
+    """The coordinator is still reading its state."""
+
+    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+class CoordinatorNotAvailable(KafkaError):
+    """There is no coordinator for the key now."""
+
+    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+class NotCoordinator(KafkaError):
+    """This node doesn't coordinate the key."""
+
+    code = ErrorCode.NOT_COORDINATOR
+
+
+class InvalidTopic(KafkaError):
+    """The topic's name is illegal, or the topic may not be used so."""
+
+    code = ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+class RecordListTooLarge(KafkaError):
+    """A batch is larger than a segment may be."""
+
+    code = ErrorCode.RECORD_LIST_TOO_LARGE
+
+
+class NotEnoughReplicas(KafkaError):
+    """Fewer replicas than ``min.insync.replicas``; nothing was written."""
+
+    code = ErrorCode.NOT_ENOUGH_REPLICAS
+
+
+class NotEnoughReplicasAfterAppend(KafkaError):
+    """Appended, but not known to be on enough replicas."""
+
+    code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
+class InvalidRequiredAcks(KafkaError):
+    """``acks`` is none of -1, 0, 1."""
+
+    code = ErrorCode.INVALID_REQUIRED_ACKS
+
+
+class InvalidTimestamp(KafkaError):
+    """A record's timestamp is too far from the broker's clock."""
+
+    code = ErrorCode.INVALID_TIMESTAMP
+
+
+class UnsupportedVersion(KafkaError):
+    """The API, or this version of it, isn't known here."""
+
+    code = ErrorCode.UNSUPPORTED_VERSION
+
+
+class TopicAlreadyExists(KafkaError):
+    """A topic of that name exists."""
+
+    code = ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+class InvalidPartitions(KafkaError):
+    """The number of partitions isn't possible."""
+
+    code = ErrorCode.INVALID_PARTITIONS
+
+
+class InvalidReplicationFactor(KafkaError):
+    """The replication factor is below 1 or above the number of nodes."""
+
+    code = ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+class InvalidReplicaAssignment(KafkaError):
+    """The given assignment of replicas isn't possible."""
+
+    code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+class InvalidConfig(KafkaError):
+    """A config's name or value isn't allowed."""
+
+    code = ErrorCode.INVALID_CONFIG
+
+
+class NotController(KafkaError):
+    """This node isn't the controller."""
+
+    code = ErrorCode.NOT_CONTROLLER
+
+
+class InvalidRequest(KafkaError):
+    """The request contradicts itself or the protocol."""
+
+    code = ErrorCode.INVALID_REQUEST
+
+
+class UnsupportedForMessageFormat(KafkaError):
+    """The format of the batch (magic 0 or 1) isn't served any more (KIP-724)."""
+
+    code = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
+
+
+class PolicyViolation(KafkaError):
+    """The request breaks a policy of this cluster."""
+
+    code = ErrorCode.POLICY_VIOLATION
+
+
+class OutOfOrderSequenceNumber(KafkaError):
+    """A producer's sequence leaves a gap (KIP-98)."""
+
+    code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+class DuplicateSequenceNumber(KafkaError):
+    """A producer's batch is older than those remembered (KIP-98)."""
+
+    code = ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+
+
+class InvalidProducerEpoch(KafkaError):
+    """The producer's epoch is older than the one known (KIP-98)."""
+
+    code = ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+class InvalidTxnState(KafkaError):
+    """The transaction isn't in a state that allows this."""
+
+    code = ErrorCode.INVALID_TXN_STATE
+
+
+class InvalidProducerIdMapping(KafkaError):
+    """The producer id isn't that of the transactional id."""
+
+    code = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+class InvalidTransactionTimeout(KafkaError):
+    """The transaction timeout is above the cluster's maximum."""
+
+    code = ErrorCode.INVALID_TRANSACTION_TIMEOUT
+
+
+class ConcurrentTransactions(KafkaError):
+    """The transaction before this one isn't finished yet."""
+
+    code = ErrorCode.CONCURRENT_TRANSACTIONS
+
+
+class KafkaStorageError(KafkaError):
+    """The disk refused, and nothing was written."""
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
+
+class UnknownProducerId(KafkaError):
+    """The partition remembers nothing of the producer."""
+
+    code = ErrorCode.UNKNOWN_PRODUCER_ID
+
+
+class FetchSessionIdNotFound(KafkaError):
+    """The fetch session isn't known; the client should start a new one (KIP-227)."""
+
+    code = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+class InvalidFetchSessionEpoch(KafkaError):
+    """The fetch session's epoch isn't the next one (KIP-227)."""
+
+    code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+
+class FencedLeaderEpoch(KafkaError):
+    """The client's leader epoch is older than the partition's (KIP-320)."""
+
+    code = ErrorCode.FENCED_LEADER_EPOCH
+
+
+class UnknownLeaderEpoch(KafkaError):
+    """The client's leader epoch is newer than this node knows (KIP-320)."""
+
+    code = ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+class UnsupportedCompressionType(KafkaError):
+    """The version of the request doesn't know the batch's compression."""
+
+    code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+
+
+class OffsetNotAvailable(KafkaError):
+    """The high watermark isn't certain yet."""
+
+    code = ErrorCode.OFFSET_NOT_AVAILABLE
+
+
+class InvalidRecord(KafkaError):
+    """A record breaks the rules of its topic or format."""
+
+    code = ErrorCode.INVALID_RECORD
+
+
+class ThrottlingQuotaExceeded(KafkaError):
+    """A quota is used up (KIP-599)."""
+
+    code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+
+
+class ProducerFenced(KafkaError):
+    """A newer producer with the same transactional id exists."""
+
+    code = ErrorCode.PRODUCER_FENCED
+
+
+class ResourceNotFound(KafkaError):
+    """The named resource doesn't exist."""
+
+    code = ErrorCode.RESOURCE_NOT_FOUND
+
+
+class UnknownTopicId(KafkaError):
+    """This node hosts no topic with that id (KIP-516)."""
+
+    code = ErrorCode.UNKNOWN_TOPIC_ID
+
+
+class InconsistentTopicId(KafkaError):
+    """The topic id isn't the one of that partition (KIP-516)."""
+
+    code = ErrorCode.INCONSISTENT_TOPIC_ID
+
+
+class InconsistentClusterId(KafkaError):
+    """The request is meant for another cluster."""
+
+    code = ErrorCode.INCONSISTENT_CLUSTER_ID
+
+
+class FetchSessionTopicIdError(KafkaError):
+    """A fetch session mixes topic names and topic ids (KIP-516)."""
+
+    code = ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+
+
+class MismatchedEndpointType(KafkaError):
+    """The request is for controllers, or for brokers, and this is the other (KIP-919)."""
+
+    code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+
+
+class UnsupportedEndpointType(KafkaError):
+    """The endpoint type isn't known (KIP-919)."""
+
+    code = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+
+
+class TransactionAbortable(KafkaError):
+    """The transaction must be aborted, and can then be tried again (KIP-890)."""
+
+    code = ErrorCode.TRANSACTION_ABORTABLE
+
+
+class RebootstrapRequired(KafkaError):
+    """The client expects another cluster or node here; it should bootstrap anew (KIP-1242)."""
+
+    code = ErrorCode.REBOOTSTRAP_REQUIRED
