@@ -1,0 +1,335 @@
+"""Every setting of a node: name, type, default, allowed values and meaning, in one table.
+
+One rule gives all spellings: the setting ``x.y.z`` is the flag ``--x-y-z``, the variable ``WALRUS_X_Y_Z``, the key
+``x.y.z`` in a TOML file and the attribute ``x_y_z`` of :class:`Settings`. What Kafka has too bears Kafka's name and
+meaning; sizes are bytes, durations milliseconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Any, Literal, NamedTuple
+
+from walrusmq.broker.setting_types import (
+    MAX_INT32,
+    MAX_INT64,
+    Address,
+    AddressText,
+    Boolean,
+    Choice,
+    Integer,
+    Text,
+    ValueType,
+)
+
+#: Variables with this prefix are ours: an unknown one is a spelling mistake and stops the start.
+ENVIRONMENT_PREFIX = "WALRUS_"
+#: Names the settings file; no setting itself, since a file can't name itself.
+CONFIG_VARIABLE = "WALRUS_CONFIG"
+
+LOOPBACK = "127.0.0.1"
+
+
+class SettingError(Exception):
+    """A setting that can't be taken; the message names setting, value, what is allowed and the nearest known name."""
+
+
+class UnknownSetting(SettingError):
+    """There is no setting of this name."""
+
+
+class Source(Enum):
+    """Where a value came from; a later one wins over an earlier one."""
+
+    DEFAULT = "default"
+    FILE = "file"
+    ENVIRONMENT = "environment"
+    FLAG = "flag"
+
+
+class Setting(NamedTuple):
+    """A row of the table. ``default`` None: unset, and ``meaning`` says what then happens."""
+
+    name: str
+    type: ValueType
+    default: Any
+    meaning: str
+    is_kafkas: bool
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace(".", "-")
+
+    @property
+    def variable(self) -> str:
+        return ENVIRONMENT_PREFIX + self.name.replace(".", "_").upper()
+
+    @property
+    def attribute(self) -> str:
+        return self.name.replace(".", "_")
+
+    def render(self, value: object) -> str | None:
+        """The value as text, None if it is unset."""
+        return None if value is None else self.type.render(value)
+
+
+def ours(value_type: ValueType, default: Any, meaning: str) -> Any:
+    """A setting that works differently from any of Kafka's, or that Kafka doesn't have."""
+    return dataclasses.field(default=default, metadata={"row": (value_type, default, meaning, False)})
+
+
+def kafkas(value_type: ValueType, default: Any, meaning: str) -> Any:
+    """A setting with Kafka's name and Kafka's meaning."""
+    return dataclasses.field(default=default, metadata={"row": (value_type, default, meaning, True)})
+
+
+@dataclasses.dataclass(slots=True, kw_only=True, eq=False, repr=False)
+class Settings:
+    """The settings of one node, checked; :meth:`load` makes them from text."""
+
+    # Where the node lives
+    data_dir: str = ours(Text("a folder"), "./walrus-data", "Folder that holds everything this node stores.")
+    node_id: int | None = kafkas(
+        Integer(0), None, "This node's id. Unset: the one stored in the data folder, 1 in a new folder."
+    )
+    cluster_id: str | None = kafkas(
+        Text("22 letters, digits, - or _ (a UUID in URL-safe base64)", r"[A-Za-z0-9_-]{22}"),
+        None,
+        "The cluster's id. Unset: the one stored in the data folder, a random one in a new folder.",
+    )
+    broker_rack: str | None = kafkas(Text(), None, "Rack or zone of this node, told to clients.")
+
+    # Addresses (an Address is immutable, which the linter can't know)
+    listen: Address = ours(  # noqa: RUF009
+        AddressText(bare_port_host=LOOPBACK), Address(LOOPBACK, 9092), "Where Kafka clients connect."
+    )
+    advertised_listener: Address | None = ours(  # noqa: RUF009
+        AddressText(least_port=1),
+        None,
+        "Address that clients are told, e.g. for mapped ports. Unset: the one by which each client reached us.",
+    )
+    internal_listen: Address = ours(  # noqa: RUF009
+        AddressText(bare_port_host=LOOPBACK),
+        Address(LOOPBACK, 9093),
+        "Where other nodes connect; a node that is alone opens nothing there.",
+    )
+    http_listen: Address = ours(  # noqa: RUF009
+        AddressText(bare_port_host=LOOPBACK),
+        Address(LOOPBACK, 9094),
+        "Serves /metrics, /healthz and /readyz over HTTP.",
+    )
+
+    # Topics
+    auto_create_topics_enable: bool = kafkas(Boolean(), True, "Create a topic when a client first asks for it.")
+    num_partitions: int = kafkas(Integer(1), 1, "Partitions of a topic that is created without a number.")
+    default_replication_factor: int = kafkas(
+        Integer(1, 32767), 1, "Replicas of a topic that is created without a number."
+    )
+    message_max_bytes: int = kafkas(
+        Integer(0), 1048588, "Largest record batch, as sent (compressed). Topics: max.message.bytes."
+    )
+    log_message_timestamp_type: Literal["CreateTime", "LogAppendTime"] = kafkas(
+        Choice("CreateTime", "LogAppendTime"),
+        "CreateTime",
+        "Keep the producer's timestamps, or stamp batches on arrival. Topics: message.timestamp.type.",
+    )
+    log_message_timestamp_before_max_ms: int = kafkas(
+        Integer(0, MAX_INT64),
+        MAX_INT64,
+        "How far a producer's timestamp may lie in the past. Topics: message.timestamp.before.max.ms.",
+    )
+    log_message_timestamp_after_max_ms: int = kafkas(
+        Integer(0, MAX_INT64),
+        3_600_000,
+        "How far a producer's timestamp may lie in the future. Topics: message.timestamp.after.max.ms.",
+    )
+
+    # Segments and retention
+    max_segment_entries: int = ours(
+        Integer(1, MAX_INT64), 1_000_000, "Entries after which a segment is sealed. Topics: walrus.segment.entries."
+    )
+    log_segment_bytes: int = kafkas(
+        Integer(1 << 20), 1 << 30, "Bytes after which a segment is sealed. Topics: segment.bytes."
+    )
+    log_roll_ms: int = kafkas(
+        Integer(1, MAX_INT64), 604_800_000, "Age at which a segment that isn't empty is sealed. Topics: segment.ms."
+    )
+    monitor_check_ms: int = ours(
+        Integer(1), 10_000, "How often the open segments are looked at; full ones are sealed then, if not before."
+    )
+    log_retention_ms: int = kafkas(
+        Integer(-1, MAX_INT64),
+        604_800_000,
+        "Age at which sealed segments are removed; -1: never. Topics: retention.ms.",
+    )
+    log_retention_bytes: int = kafkas(
+        Integer(-MAX_INT64 - 1, MAX_INT64),
+        -1,
+        "Size of a partition above which its oldest sealed segments are removed; -1: any. Topics: retention.bytes.",
+    )
+    log_retention_check_interval_ms: int = kafkas(
+        Integer(1, MAX_INT64), 300_000, "How often retention looks for segments to remove."
+    )
+
+    # Durability
+    fsync: Literal["batch", "interval", "never"] = ours(
+        Choice("batch", "interval", "never"),
+        "batch",
+        "batch: acknowledge what is on disk; interval: sync each fsync.interval.ms; never: leave it to the system.",
+    )
+    fsync_interval_ms: int = ours(Integer(1), 1000, "How often files are synced where fsync is interval.")
+    log_flush_interval_messages: int = kafkas(
+        Integer(1, MAX_INT64), MAX_INT64, "Sync a log whenever it has gained so many records. Topics: flush.messages."
+    )
+    log_flush_interval_ms: int = kafkas(
+        Integer(0, MAX_INT64), MAX_INT64, "Sync a log when its oldest unsynced record is so old. Topics: flush.ms."
+    )
+
+    # Limits
+    socket_request_max_bytes: int = kafkas(
+        Integer(1), 104_857_600, "Largest request; a larger one closes its connection."
+    )
+    fetch_max_bytes: int = kafkas(Integer(1024), 57_671_680, "Most record bytes in one answer to a Fetch request.")
+    max_connections: int = kafkas(Integer(0), 10_000, "Client connections at one time.")
+    max_connections_per_ip: int = kafkas(Integer(0), MAX_INT32, "Client connections at one time from one address.")
+    connections_max_idle_ms: int = kafkas(
+        Integer(1, MAX_INT64), 600_000, "Idle time after which a client's connection is closed."
+    )
+    max_unanswered_requests: int = ours(
+        Integer(1), 256, "Requests of one connection in work at a time; it isn't read further until some are answered."
+    )
+    max_unanswered_bytes: int = ours(
+        Integer(1), 33_554_432, "Bytes of one connection in work or unsent at a time; it isn't read further until then."
+    )
+    max_buffered_bytes: int = ours(
+        Integer(1, MAX_INT64), 268_435_456, "Bytes of all connections held in memory; no connection is read above that."
+    )
+    max_incremental_fetch_session_cache_slots: int = kafkas(Integer(0), 1000, "Fetch sessions kept (KIP-227).")
+    producer_id_expiration_ms: int = kafkas(
+        Integer(1), 86_400_000, "How long the sequence numbers of an idle idempotent producer are remembered."
+    )
+    max_open_files: int | None = ours(
+        Integer(16), None, "Segment files held open. Unset: half of what the system lets this process open."
+    )
+
+    # The process
+    log_level: Literal["debug", "info", "warning", "error"] = ours(
+        Choice("debug", "info", "warning", "error"), "info", "Least severity of what is logged on standard error."
+    )
+    ready_file: str | None = ours(
+        Text("a file"),
+        None,
+        "File to write, as JSON with pid and addresses, once the node serves; removed at its stop.",
+    )
+
+    #: Where each value that isn't a default came from, by dotted name.
+    sources: dict[str, Source] = dataclasses.field(default_factory=dict)
+    #: The file that was read, if any.
+    file: str | None = None
+
+    @classmethod
+    def load(
+        cls,
+        given: Mapping[str, str] | None = None,
+        environ: Mapping[str, str] | None = None,
+        file: str | None = None,
+    ) -> Settings:
+        """Settings from flags, else variables, else a TOML file, else the defaults.
+
+        ``given`` maps dotted names to text, as flags do; ``file`` wins over ``WALRUS_CONFIG`` in ``environ``.
+        Raises :class:`SettingError`.
+        """
+        environ = environ or {}
+        settings = cls(file=file or environ.get(CONFIG_VARIABLE))
+        if settings.file:
+            from walrusmq.broker.settings_file import read_settings_file
+
+            settings._take(read_settings_file(settings.file), Source.FILE)
+        settings._take(_named(environ), Source.ENVIRONMENT)
+        settings._take((given or {}).items(), Source.FLAG)
+        settings._refuse_contradictions()
+        return settings
+
+    def source(self, name: str) -> Source:
+        """Where the value of the setting with this dotted name came from."""
+        return self.sources.get(name, Source.DEFAULT)
+
+    def is_given(self, name: str) -> bool:
+        """Whether anybody set it, even to its default."""
+        return name in self.sources
+
+    def origin(self, name: str) -> str:
+        """The source in words, with the flag, variable or file that said so."""
+        return _origin(name, self.source(name), self.file)
+
+    def value(self, name: str) -> Any:
+        """The value of the setting with this dotted name."""
+        return getattr(self, SETTINGS[name].attribute)
+
+    def text(self, name: str) -> str | None:
+        """The value as text, None if it is unset."""
+        return SETTINGS[name].render(self.value(name))
+
+    def _take(self, items: Iterable[tuple[str, str]], source: Source) -> None:
+        for name, text in items:
+            setting = SETTINGS.get(name)
+            if setting is None:
+                raise UnknownSetting(_unknown(name, source, self.file))
+            try:
+                value = setting.type.parse(text)
+            except ValueError:
+                origin = _origin(name, source, self.file)
+                raise SettingError(f"{name} is {text!r} ({origin}), but must be {setting.type.allowed}") from None
+            setattr(self, setting.attribute, value)
+            self.sources[name] = source
+
+    def _refuse_contradictions(self) -> None:
+        if self.fsync != "batch" or not self.is_given("fsync"):
+            return
+        for name, without_effect in (
+            ("log.flush.interval.messages", self.log_flush_interval_messages != 1),
+            ("log.flush.interval.ms", True),
+        ):
+            if self.is_given(name) and without_effect:
+                raise SettingError(
+                    f"{name} is {self.text(name)} ({self.origin(name)}) and fsync is batch ({self.origin('fsync')}): "
+                    f"batch syncs before each acknowledgement anyway, so leave one of the two out"
+                )
+
+
+SETTINGS: dict[str, Setting] = {
+    name: Setting(name, *field.metadata["row"])
+    for field in dataclasses.fields(Settings)
+    if field.metadata
+    for name in (field.name.replace("_", "."),)
+}
+
+
+def _named(environ: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    """Those variables that are settings, by dotted name."""
+    for variable, text in environ.items():
+        if variable.startswith(ENVIRONMENT_PREFIX) and variable != CONFIG_VARIABLE:
+            yield variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", "."), text
+
+
+def _origin(name: str, source: Source, file: str | None) -> str:
+    dashes = name.replace(".", "-")
+    match source:
+        case Source.DEFAULT:
+            return "default"
+        case Source.FILE:
+            return f"file {file}"
+        case Source.ENVIRONMENT:
+            return f"environment {ENVIRONMENT_PREFIX}{dashes.replace('-', '_').upper()}"
+        case Source.FLAG:
+            return f"flag --{dashes}"
+
+
+def _unknown(name: str, source: Source, file: str | None) -> str:
+    import difflib
+
+    nearest = difflib.get_close_matches(name, SETTINGS, n=1)
+    advice = f"did you mean {nearest[0]}?" if nearest else "`walrusmq config` lists all settings"
+    return f"there is no setting {name!r} ({_origin(name, source, file)}): {advice}"
