@@ -39,14 +39,25 @@ class Field:
     """One field of a declaration.
 
     ``type`` is a construct object or a struct's class; ``nullable``, ``tagged`` and ``versions`` are ranges of
-    versions; ``flexible`` overrides the message's. A field that is ``ignorable`` is dropped in a version that hasn't got it;
+    versions; ``flexible`` overrides the message's. A field that is ``ignorable`` is dropped in a version without it;
     another one must then hold its default.
     """
 
-    __slots__ = ("declared_default", "flexible", "ignorable", "name", "nullable", "tag", "tagged", "type", "versions")
+    __slots__ = (
+        "declared_default",
+        "declared_kafka_name",
+        "flexible",
+        "ignorable",
+        "name",
+        "nullable",
+        "tag",
+        "tagged",
+        "type",
+        "versions",
+    )
 
     def __init__(self, type: Any, versions: range, nullable: range, tag: int | None, tagged: range, default: Any,
-                 ignorable: bool, flexible: range | None) -> None:  # fmt: skip
+                 ignorable: bool, flexible: range | None, kafka_name: str | None) -> None:  # fmt: skip
         self.name = ""
         self.type = type
         self.versions = versions
@@ -56,6 +67,12 @@ class Field:
         self.declared_default = default
         self.ignorable = ignorable
         self.flexible = flexible
+        self.declared_kafka_name = kafka_name
+
+    @property
+    def kafka_name(self) -> str:
+        """The name in Kafka's own descriptions: ``TopicData`` for ``topic_data``."""
+        return self.declared_kafka_name or "".join(word[0].upper() + word[1:] for word in self.name.split("_"))
 
     @property
     def default(self) -> Any:
@@ -65,6 +82,12 @@ class Field:
         if is_declared(self.type):
             return schema_of(self.type).default
         return [] if isinstance(self.type, Array) else _PLAIN_DEFAULTS.get(self.type, 0)
+
+    def make_default(self) -> Any:
+        """The default for one message: a fresh one where it can be changed."""
+        if self.is_shared:
+            return self.default
+        return [] if isinstance(self.type, Array) else self.type()
 
     @property
     def is_shared(self) -> bool:
@@ -77,7 +100,8 @@ class Field:
 
 
 def field(type: Any, versions: str, *, nullable: str = "none", tag: int | None = None, tagged: str | None = None,
-          default: Any = MISSING, ignorable: bool = False, flexible: str | None = None) -> Any:  # fmt: skip
+          default: Any = MISSING, ignorable: bool = False, flexible: str | None = None,
+          kafka_name: str | None = None) -> Any:  # fmt: skip
     """Declare a field; ``tagged`` is ``versions`` where a tag is given and nothing else is said.
 
     Without a default it is Kafka's: 0, false, "", an empty list, the zero UUID, a struct of defaults, even where null
@@ -86,7 +110,8 @@ def field(type: Any, versions: str, *, nullable: str = "none", tag: int | None =
     present = parse_versions(versions)
     tagged_versions = parse_versions(tagged or ("none" if tag is None else versions))
     flexible_versions = None if flexible is None else parse_versions(flexible)
-    return Field(type, present, parse_versions(nullable), tag, tagged_versions, default, ignorable, flexible_versions)
+    return Field(type, present, parse_versions(nullable), tag, tagged_versions, default, ignorable, flexible_versions,
+                 kafka_name)  # fmt: skip
 
 
 def _refuse_change(self: Structure, name: str, value: Any) -> None:
