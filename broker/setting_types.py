@@ -45,13 +45,16 @@ class ValueType(Protocol):
 class Integer:
     """A whole number in decimal digits between two bounds, both included; sizes are bytes, durations milliseconds."""
 
-    def __init__(self, least: int, most: int = MAX_INT32) -> None:
+    def __init__(self, least: int, most: int = MAX_INT32, because: str | None = None) -> None:
         self.least = least
         self.most = most
         self.config_type = ConfigType.INT if most <= MAX_INT32 else ConfigType.LONG
+        self._because = because
 
     @property
     def allowed(self) -> str:
+        if self.most == self.least:
+            return _with_reason(str(self.least), self._because)
         if self.most == MAX_INT64:
             return "a whole number" if self.least < -1 else f"a whole number of at least {self.least}"
         return f"a whole number from {self.least} to {self.most}"
@@ -92,20 +95,37 @@ class Choice:
 
     config_type = ConfigType.STRING
 
-    def __init__(self, *words: str) -> None:
-        self.words = words
-
-    @property
-    def allowed(self) -> str:
-        return self.words[0] if len(self.words) == 1 else ", ".join(self.words[:-1]) + f" or {self.words[-1]}"
+    def __init__(self, *words: str, because: str | None = None) -> None:
+        self.allowed = _with_reason(_either(words), because)
+        self._words = words
 
     def parse(self, text: str) -> str:
-        if text not in self.words:
+        if text not in self._words:
             raise ValueError(text)
         return text
 
     def render(self, value: object) -> str:
         return str(value)
+
+
+class WordList:
+    """One or more of a few words, with commas between them."""
+
+    config_type = ConfigType.LIST
+
+    def __init__(self, *words: str, because: str | None = None) -> None:
+        self.allowed = _with_reason(_either(words), because)
+        self._words = words
+
+    def parse(self, text: str) -> tuple[str, ...]:
+        words = tuple(dict.fromkeys(word.strip() for word in text.split(",")))
+        if not set(words) <= set(self._words):
+            raise ValueError(text)
+        return words
+
+    def render(self, value: object) -> str:
+        assert isinstance(value, tuple)
+        return ",".join(value)
 
 
 class Text:
@@ -165,3 +185,11 @@ class AddressText:
 
     def render(self, value: object) -> str:
         return str(value)
+
+
+def _either(words: tuple[str, ...]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _with_reason(allowed: str, because: str | None) -> str:
+    return f"{allowed} ({because})" if because else allowed

@@ -30,6 +30,8 @@ ENVIRONMENT_PREFIX = "WALRUS_"
 CONFIG_VARIABLE = "WALRUS_CONFIG"
 
 LOOPBACK = "127.0.0.1"
+#: More handles than this gain nothing, even where the system has no limit.
+MAX_DEFAULT_OPEN_FILES = 16_384
 
 
 class SettingError(Exception):
@@ -83,6 +85,15 @@ def ours(value_type: ValueType, default: Any, meaning: str) -> Any:
 def kafkas(value_type: ValueType, default: Any, meaning: str) -> Any:
     """A setting with Kafka's name and Kafka's meaning."""
     return dataclasses.field(default=default, metadata={"row": (value_type, default, meaning, True)})
+
+
+def _open_file_share() -> int:
+    """Half of the files that this process may open: the other half is for connections."""
+    import resource
+
+    soft_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = soft_limit == resource.RLIM_INFINITY
+    return MAX_DEFAULT_OPEN_FILES if unlimited else max(16, min(soft_limit // 2, MAX_DEFAULT_OPEN_FILES))
 
 
 @dataclasses.dataclass(slots=True, kw_only=True, eq=False, repr=False)
@@ -210,8 +221,16 @@ class Settings:
     producer_id_expiration_ms: int = kafkas(
         Integer(1), 86_400_000, "How long the sequence numbers of an idle idempotent producer are remembered."
     )
-    max_open_files: int | None = ours(
-        Integer(16), None, "Segment files held open. Unset: half of what the system lets this process open."
+    max_open_files: int = dataclasses.field(
+        default_factory=_open_file_share,
+        metadata={
+            "row": (
+                Integer(16),
+                None,
+                "Segment files held open. Unset: half of what the system lets this process open.",
+                False,
+            )
+        },
     )
 
     # The process

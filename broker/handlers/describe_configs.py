@@ -1,0 +1,92 @@
+"""DescribeConfigs: the configs of topics and of this node, each with its value and where it comes from."""
+
+from __future__ import annotations
+
+import re
+
+from walrusmq.broker.broker_configs import describe_node
+from walrusmq.broker.config_rows import ConfigRow, select
+from walrusmq.broker.context import Context
+from walrusmq.broker.dispatcher import handles
+from walrusmq.broker.node import Node
+from walrusmq.broker.topic_configs import describe
+from walrusmq.broker.topics import validate_topic_name
+from walrusmq.protocol.errors import ErrorCode, InvalidRequest, KafkaError, UnknownTopicOrPartition
+from walrusmq.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+TOPIC = 2
+NODE = 4
+#: What else Kafka has configs of: loggers, client metrics subscriptions (KIP-714), groups.
+_KINDS_ELSEWHERE = {8: "loggers", 16: "client metrics subscriptions", 32: "groups"}
+
+
+@handles(DescribeConfigsRequest)
+def describe_configs(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
+    """Answer each resource by itself; one that can't be described doesn't keep the others back."""
+    return DescribeConfigsResponse(results=[_result(resource, request, context.node) for resource in request.resources])
+
+
+def _result(resource: DescribeConfigsResource, request: DescribeConfigsRequest, node: Node) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(
+        error_message="", resource_type=resource.resource_type, resource_name=resource.resource_name
+    )
+    try:
+        rows = select(_rows(resource, node), resource.configuration_keys)
+    except KafkaError as error:
+        result.error_code, result.error_message = error.code, str(error)
+        return result
+    result.error_code = ErrorCode.NONE
+    result.configs = [_config(row, request.include_synonyms, request.include_documentation) for row in rows]
+    return result
+
+
+def _rows(resource: DescribeConfigsResource, node: Node) -> list[ConfigRow]:
+    if resource.resource_type == TOPIC:
+        return _topic_rows(resource.resource_name, node)
+    if resource.resource_type == NODE:
+        return _node_rows(resource.resource_name, node)
+    what = _KINDS_ELSEWHERE.get(resource.resource_type, f"resources of type {resource.resource_type}")
+    raise InvalidRequest(f"{what} have no configs here")
+
+
+def _topic_rows(name: str, node: Node) -> list[ConfigRow]:
+    validate_topic_name(name)
+    topic = node.image.topics_by_name.get(name)
+    if topic is None:
+        raise UnknownTopicOrPartition(f"there is no topic {name}")
+    return describe(topic.configs, node.settings)
+
+
+def _node_rows(name: str, node: Node) -> list[ConfigRow]:
+    """The node's own configs; the empty name asks for what was set for the whole cluster at run time: nothing."""
+    if name == "":
+        return []
+    if not re.fullmatch(r"[+-]?[0-9]{1,10}", name):
+        raise InvalidRequest(f"a broker is named by its id, a whole number, not {name!r}")
+    if int(name) != node.node_id:
+        raise InvalidRequest(f"this is broker {node.node_id}; broker {name} must be asked itself")
+    return describe_node(node)
+
+
+def _config(row: ConfigRow, include_synonyms: bool, include_documentation: bool) -> DescribeConfigsResourceResult:
+    synonyms = [
+        DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+        for synonym in (row.synonyms if include_synonyms else ())
+    ]
+    return DescribeConfigsResourceResult(
+        name=row.name,
+        value=row.value,
+        read_only=row.is_read_only,
+        config_source=row.source,
+        is_sensitive=row.is_sensitive,
+        synonyms=synonyms,
+        config_type=row.type,
+        documentation=row.documentation if include_documentation else None,
+    )

@@ -1,0 +1,254 @@
+"""The settings that a topic may have, what each means, and what they make of a topic's log.
+
+Kafka has more of them. Those that have no effect here are refused by name: a setting is never silently ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from walrusmq.broker.config_rows import ConfigRow, ConfigSource, Synonym, node_synonyms
+from walrusmq.broker.setting_types import MAX_INT64, Choice, Integer, ValueType, WordList
+from walrusmq.broker.settings import SETTINGS, Settings
+from walrusmq.protocol.errors import InvalidConfig
+from walrusmq.segments.log_config import Durability, LogConfig, TimestampType
+
+#: ``flush.messages`` at this value means: sync before each acknowledgement.
+SYNC_EACH_BATCH = 1
+
+
+class TopicConfig(NamedTuple):
+    """A row of the table. ``node_config`` is what holds where the topic says nothing."""
+
+    name: str
+    type: ValueType
+    node_config: str
+    documentation: str
+
+
+TOPIC_CONFIGS: dict[str, TopicConfig] = {
+    row.name: row
+    for row in (
+        TopicConfig(
+            "cleanup.policy",
+            WordList("delete", because="compaction doesn't exist yet"),
+            "log.cleanup.policy",
+            "What becomes of old segments. delete: they are removed when retention.ms or retention.bytes says so.",
+        ),
+        TopicConfig(
+            "compression.type",
+            Choice("producer", because="batches aren't recompressed yet"),
+            "compression.type",
+            "producer: batches are stored and sent as the producer compressed them.",
+        ),
+        TopicConfig(
+            "flush.messages",
+            Integer(1, MAX_INT64),
+            "log.flush.interval.messages",
+            "Sync the log whenever it has gained so many records. 1: every acknowledged batch is on disk. "
+            "Set on a topic, this or flush.ms takes the place of the node's fsync.",
+        ),
+        TopicConfig(
+            "flush.ms",
+            Integer(0, MAX_INT64),
+            "log.flush.interval.ms",
+            "Sync the log once its oldest unsynced record has waited so many milliseconds. "
+            "Set on a topic, this or flush.messages takes the place of the node's fsync.",
+        ),
+        TopicConfig(
+            "max.message.bytes",
+            Integer(0),
+            "message.max.bytes",
+            "Largest record batch that is accepted, in bytes as sent, that is after compression.",
+        ),
+        TopicConfig(
+            "message.timestamp.after.max.ms",
+            Integer(0, MAX_INT64),
+            "log.message.timestamp.after.max.ms",
+            "How many milliseconds a record's timestamp may be ahead of the node's clock; "
+            "without effect where message.timestamp.type is LogAppendTime.",
+        ),
+        TopicConfig(
+            "message.timestamp.before.max.ms",
+            Integer(0, MAX_INT64),
+            "log.message.timestamp.before.max.ms",
+            "How many milliseconds a record's timestamp may be behind the node's clock; "
+            "without effect where message.timestamp.type is LogAppendTime.",
+        ),
+        TopicConfig(
+            "message.timestamp.type",
+            Choice("CreateTime", "LogAppendTime"),
+            "log.message.timestamp.type",
+            "CreateTime keeps the timestamps that producers give; LogAppendTime sets the time of arrival.",
+        ),
+        TopicConfig(
+            "min.insync.replicas",
+            Integer(1, 1, because="more would have no effect while each partition has one replica"),
+            "min.insync.replicas",
+            "Replicas that must have a batch before acks=all is answered.",
+        ),
+        TopicConfig(
+            "retention.bytes",
+            Integer(-MAX_INT64 - 1, MAX_INT64),
+            "log.retention.bytes",
+            "Size in bytes above which a partition loses its oldest sealed segments. -1: it may grow without limit.",
+        ),
+        TopicConfig(
+            "retention.ms",
+            Integer(-1, MAX_INT64),
+            "log.retention.ms",
+            "Milliseconds after its newest record at which a sealed segment is removed. -1: never.",
+        ),
+        TopicConfig(
+            "segment.bytes",
+            Integer(1 << 20),
+            "log.segment.bytes",
+            "Size in bytes at which a segment is sealed and the next one opened.",
+        ),
+        TopicConfig(
+            "segment.ms",
+            Integer(1, MAX_INT64),
+            "log.roll.ms",
+            "Milliseconds after which a segment that isn't empty is sealed and the next one opened.",
+        ),
+        TopicConfig(
+            "walrus.segment.entries",
+            Integer(1, MAX_INT64),
+            "max.segment.entries",
+            "Entries at which a segment is sealed and the next one opened.",
+        ),
+    )
+}
+
+#: Kafka 4.4's other topic settings, which have no effect here and are refused.
+UNSUPPORTED = frozenset(
+    (
+        "compression.gzip.level",
+        "compression.lz4.level",
+        "compression.zstd.level",
+        "delete.retention.ms",
+        "errors.deadletterqueue.group.enable",
+        "file.delete.delay.ms",
+        "follower.replication.throttled.replicas",
+        "index.interval.bytes",
+        "leader.replication.throttled.replicas",
+        "local.retention.bytes",
+        "local.retention.ms",
+        "max.compaction.lag.ms",
+        "max.decompressed.message.bytes",
+        "min.cleanable.dirty.ratio",
+        "min.compaction.lag.ms",
+        "preallocate",
+        "remote.copy.lag.bytes",
+        "remote.copy.lag.ms",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+        "remote.storage.enable",
+        "segment.index.bytes",
+        "segment.jitter.ms",
+        "unclean.leader.election.enable",
+    )
+)
+
+#: Kafka leaves these unset on the node (``log.retention.hours`` and the like hold), and so lists no default for them.
+_UNSET_IN_KAFKA = frozenset(("flush.ms", "retention.ms", "segment.ms"))
+
+
+class Retention(NamedTuple):
+    """When sealed segments go: older than ``age_ms``, or beyond ``size_bytes`` of partition. None: no such limit."""
+
+    age_ms: int | None
+    size_bytes: int | None
+
+
+def validate(name: str, value: str | None) -> None:
+    """Raise ``InvalidConfig`` unless a topic may have this setting with this value."""
+    config = TOPIC_CONFIGS.get(name)
+    if config is None:
+        raise InvalidConfig(_unknown(name))
+    if value is None:
+        raise InvalidConfig(f"topic setting {name} has no value (null)")
+    try:
+        config.type.parse(value)
+    except ValueError:
+        raise InvalidConfig(f"topic setting {name} is {value!r}, but must be {config.type.allowed}") from None
+
+
+def log_config(configs: Mapping[str, str], settings: Settings) -> LogConfig:
+    """How a topic with these configs (all valid) keeps its log on a node with these settings."""
+    return LogConfig(
+        max_segment_entries=_value("walrus.segment.entries", configs, settings),
+        segment_bytes=_value("segment.bytes", configs, settings),
+        segment_ms=_value("segment.ms", configs, settings),
+        max_message_bytes=_value("max.message.bytes", configs, settings),
+        timestamp_type=TimestampType(_value("message.timestamp.type", configs, settings)),
+        timestamp_before_max_ms=_value("message.timestamp.before.max.ms", configs, settings),
+        timestamp_after_max_ms=_value("message.timestamp.after.max.ms", configs, settings),
+        durability=durability(configs, settings),
+        flush_messages=_value("flush.messages", configs, settings),
+        flush_ms=_value("flush.ms", configs, settings),
+    )
+
+
+def durability(configs: Mapping[str, str], settings: Settings) -> Durability:
+    """When a topic's batches are synced, apart from its flush counts and times.
+
+    What was said wins over what is only a default, the topic over the node: Kafka's flush settings mean that nothing
+    but they causes a sync, and ``flush.messages=1`` that every acknowledged batch is on disk.
+    """
+    if "flush.messages" in configs or "flush.ms" in configs:
+        return _kafka_durability(_value("flush.messages", configs, settings))
+    if settings.is_given("fsync"):
+        return Durability(settings.fsync)
+    if settings.is_given("log.flush.interval.messages") or settings.is_given("log.flush.interval.ms"):
+        return _kafka_durability(settings.log_flush_interval_messages)
+    return Durability(settings.fsync)
+
+
+def retention(configs: Mapping[str, str], settings: Settings) -> Retention:
+    """When a topic with these configs loses its old segments."""
+    age_ms: int = _value("retention.ms", configs, settings)
+    size_bytes: int = _value("retention.bytes", configs, settings)
+    return Retention(None if age_ms < 0 else age_ms, None if size_bytes < 0 else size_bytes)
+
+
+def describe(configs: Mapping[str, str], settings: Settings) -> list[ConfigRow]:
+    """All of a topic's configs, by name, with where their values come from."""
+    return [_row(config, configs.get(config.name), settings) for config in TOPIC_CONFIGS.values()]
+
+
+def _row(config: TopicConfig, own: str | None, settings: Settings) -> ConfigRow:
+    inherited = node_synonyms(config.node_config, settings)
+    value, source = inherited[0].value, inherited[0].source
+    if config.name in _UNSET_IN_KAFKA:
+        inherited = tuple(synonym for synonym in inherited if synonym.source is not ConfigSource.DEFAULT)
+    if own is not None:
+        value, source = config.type.render(config.type.parse(own)), ConfigSource.TOPIC
+        inherited = (Synonym(config.name, value, source), *inherited)
+    return ConfigRow(
+        config.name, value, source, inherited, config.type.config_type, config.documentation, is_read_only=False
+    )
+
+
+def _value(name: str, configs: Mapping[str, str], settings: Settings) -> Any:
+    config = TOPIC_CONFIGS[name]
+    own = configs.get(name)
+    return settings.value(config.node_config) if own is None else config.type.parse(own)
+
+
+def _kafka_durability(flush_messages: int) -> Durability:
+    return Durability.BATCH if flush_messages == SYNC_EACH_BATCH else Durability.NEVER
+
+
+def _unknown(name: str) -> str:
+    if name in UNSUPPORTED:
+        return f"Kafka's topic setting {name} has no effect in WalrusMQ, so it is not accepted"
+    import difflib
+
+    known = list(TOPIC_CONFIGS)
+    nearest = difflib.get_close_matches(name, known, n=1)
+    if not nearest and name in SETTINGS:
+        nearest = [config.name for config in TOPIC_CONFIGS.values() if config.node_config == name]
+    advice = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(known)}"
+    return f"there is no topic setting {name!r}: {advice}"
