@@ -1,0 +1,232 @@
+"""From a frame to its handler and back: decode, call, encode. Handlers know no bytes, connections know no requests."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+from collections.abc import Callable
+from struct import Struct
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from walrusmq.broker.context import Context
+from walrusmq.broker.deferred import Deferred
+from walrusmq.broker.error_codes import count_errors
+from walrusmq.protocol.errors import MalformedMessage
+from walrusmq.protocol.frames import decode_request_header, response_header_version
+from walrusmq.protocol.messages import API_BY_KEY
+from walrusmq.protocol.schema import codec
+
+if TYPE_CHECKING:
+    from walrusmq.broker.connection import Connection, Slot
+    from walrusmq.broker.node import Node
+
+logger = logging.getLogger("walrusmq.dispatcher")
+
+Function = Callable[[Any, Context], Any]
+FunctionType = TypeVar("FunctionType", bound=Function)
+
+PRODUCE_KEY = 0
+FETCH_KEY = 1
+API_VERSIONS_KEY = 18
+_PLAIN_HEADER = Struct(">ii")
+_FLEXIBLE_HEADER = Struct(">iix")
+
+#: What a handler returns for a request that gets no answer (Produce with acks=0).
+NO_ANSWER = object()
+#: What a handler returns to have the connection closed once earlier answers are out (an error with acks=0).
+CLOSE_CONNECTION = object()
+
+#: The module of ``walrusmq.broker.handlers`` that serves each API: imported when the first such request comes.
+HANDLER_MODULES: dict[int, str] = {
+    0: "produce",
+    1: "fetch",
+    2: "list_offsets",
+    3: "metadata",
+    18: "api_versions",
+    19: "create_topics",
+    20: "delete_topics",
+    22: "init_producer_id",
+    23: "offset_for_leader_epoch",
+    32: "describe_configs",
+    60: "describe_cluster",
+    75: "describe_topic_partitions",
+}
+_functions: dict[type, Function] = {}
+
+
+def handles(request: type) -> Callable[[FunctionType], FunctionType]:
+    """Make a function the handler of a request class.
+
+    It takes the request and a Context and returns the response, a Deferred of it, or is a coroutine function. Views into
+    the request's bytes (``records``) are valid until it returns or first awaits.
+    """
+
+    def register(function: FunctionType) -> FunctionType:
+        _functions[request] = function
+        return function
+
+    return register
+
+
+class Route:
+    """All that is needed to serve one version of one API."""
+
+    __slots__ = ("api_key", "counts_errors", "decode", "encode_parts", "function", "is_produce", "pack_header", "prefix_bytes", "response")
+
+    def __init__(self, api_key: int, version: int) -> None:
+        api = API_BY_KEY[api_key]
+        importlib.import_module(f"walrusmq.broker.handlers.{HANDLER_MODULES[api_key]}")
+        is_flexible = response_header_version(api_key, version) == 1
+        self.api_key = api_key
+        self.function = _functions[api.request]
+        self.response = api.response
+        self.decode = codec(api.request, version).decode
+        self.encode_parts = codec(api.response, version).encode_parts
+        self.is_produce = api_key == PRODUCE_KEY
+        self.counts_errors = api_key not in (PRODUCE_KEY, FETCH_KEY)
+        self.pack_header = (_FLEXIBLE_HEADER if is_flexible else _PLAIN_HEADER).pack
+        self.prefix_bytes = 5 if is_flexible else 4
+
+
+class Dispatcher:
+    """Serves the requests of a node's connections."""
+
+    __slots__ = ("_node", "_routes", "_tasks", "is_stopping")
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._routes: dict[tuple[int, int], Route] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self.is_stopping = False
+
+    def handle(self, connection: Connection, frame: memoryview) -> None:
+        """Serve one request: answer it, queue it for a later answer, or close the connection."""
+        try:
+            header, position = decode_request_header(frame, 0)
+        except MalformedMessage as error:
+            connection.refuse(f"no Kafka request: {error}")
+            return
+        route = self._routes.get((header.api_key, header.api_version))
+        if route is None:
+            route = self._find_route(connection, header.api_key, header.api_version, header.correlation_id)
+            if route is None:
+                return
+        connection.requests += 1
+        connection.last_request_at = self._node.clock.monotonic()
+        self._node.metrics.requests[route.api_key] += 1
+        try:
+            request, _ = route.decode(frame, position)
+        except MalformedMessage as error:
+            connection.refuse(f"a malformed {API_BY_KEY[route.api_key].name} v{header.api_version} request: {error}")
+            return
+        context = Context(self._node, connection, header.api_version, header.client_id)
+        try:
+            outcome = route.function(request, context)
+            if type(outcome) is route.response:
+                connection.answer(self._encode(route, header.correlation_id, outcome))
+                return
+        except Exception:
+            self._failed(connection, route, None)
+            return
+        if type(outcome) is Deferred:
+            self._answer_later(connection, route, header.correlation_id, outcome, len(frame))
+        elif asyncio.iscoroutine(outcome):
+            self._run(connection, route, header.correlation_id, outcome, len(frame))
+        elif outcome is CLOSE_CONNECTION:
+            connection.close_in_turn(None)
+        else:
+            assert outcome is NO_ANSWER, f"a {API_BY_KEY[route.api_key].name} handler returned {outcome!r}"
+
+    def _find_route(self, connection: Connection, api_key: int, version: int, correlation_id: int) -> Route | None:
+        api = API_BY_KEY.get(api_key)
+        if api is None or api_key not in HANDLER_MODULES:
+            connection.refuse(f"API key {api_key} isn't served here")
+            return None
+        if not api.min_version <= version <= api.max_version:
+            if api_key == API_VERSIONS_KEY:
+                self._answer_unknown_version(connection, correlation_id)
+            else:
+                connection.refuse(
+                    f"{api.name} v{version} isn't served here, v{api.min_version} to v{api.max_version} are"
+                )
+            return None
+        route = self._routes[api_key, version] = Route(api_key, version)
+        return route
+
+    def _answer_unknown_version(self, connection: Connection, correlation_id: int) -> None:
+        """An ApiVersions request from the future gets its own range in the oldest form (KIP-511)."""
+        from walrusmq.broker.handlers.api_versions import unsupported_version
+
+        connection.requests += 1
+        connection.last_request_at = self._node.clock.monotonic()
+        self._node.metrics.requests[API_VERSIONS_KEY] += 1
+        connection.answer(self._encode(Route(API_VERSIONS_KEY, 0), correlation_id, unsupported_version()))
+
+    def _encode(self, route: Route, correlation_id: int, response: Any) -> list[Any]:
+        if route.counts_errors:
+            count_errors(response, route.api_key, self._node.metrics)
+        parts: list[Any] = [b""]
+        route.encode_parts(response, parts)
+        size = route.prefix_bytes
+        for part in parts:
+            size += len(part)
+        parts[0] = route.pack_header(size, correlation_id)
+        return parts
+
+    def _answer_later(
+        self, connection: Connection, route: Route, correlation_id: int, deferred: Deferred, request_bytes: int
+    ) -> None:
+        slot = connection.reserve(request_bytes, route.is_produce)
+
+        def answer(response: Any) -> None:
+            self._fill(connection, slot, route, correlation_id, response)
+
+        deferred.when_done(answer)
+
+    def _run(self, connection: Connection, route: Route, correlation_id: int, coroutine: Any, request_bytes: int) -> None:
+        slot = connection.reserve(request_bytes, route.is_produce)
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+
+        def done(task: asyncio.Task[Any]) -> None:
+            self._tasks.discard(task)
+            if task.cancelled():
+                connection.close_in_turn(slot)
+                return
+            error = task.exception()
+            if error is None:
+                self._fill(connection, slot, route, correlation_id, task.result())
+            else:
+                logger.error("a %s request failed", API_BY_KEY[route.api_key].name, exc_info=error)
+                connection.close_in_turn(slot)
+
+        task.add_done_callback(done)
+
+    def _fill(self, connection: Connection, slot: Slot, route: Route, correlation_id: int, response: Any) -> None:
+        if response is NO_ANSWER:
+            connection.fill(slot, [])
+        elif response is CLOSE_CONNECTION:
+            connection.close_in_turn(slot)
+        else:
+            try:
+                parts = self._encode(route, correlation_id, response)
+            except Exception:
+                self._failed(connection, route, slot)
+                return
+            connection.fill(slot, parts)
+
+    def _failed(self, connection: Connection, route: Route, slot: Slot | None) -> None:
+        """A defect of ours must not take the node down: it costs this connection, and the log says where it was."""
+        logger.exception("a %s request failed", API_BY_KEY[route.api_key].name)
+        connection.close_in_turn(slot)
+
+    async def finish(self, grace_s: float) -> None:
+        """Wait for running handlers; cancel what isn't done after ``grace_s``."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=grace_s)
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+

@@ -1,0 +1,48 @@
+"""Batches that came while their partition's segment was being sealed: kept in order for the next one."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from walrusmq.protocol.errors import KafkaError, NotLeaderOrFollower
+
+if TYPE_CHECKING:
+    from walrusmq.segments.partition import Partition
+
+#: What may wait for one partition, and for all: past it producers are told to come again (nothing was written).
+MAX_HELD_BYTES_PER_PARTITION = 1 << 25
+MAX_HELD_BYTES = 1 << 27
+
+Opened = Callable[[KafkaError | None, memoryview], None]
+
+
+class HeldAppends:
+    """One per node. A rollover takes milliseconds, so what is held is little; it is bounded all the same."""
+
+    __slots__ = ("_held", "_held_bytes_of", "held_bytes")
+
+    def __init__(self) -> None:
+        self._held: dict[Partition, deque[tuple[bytearray, Opened]]] = {}
+        self._held_bytes_of: dict[Partition, int] = {}
+        self.held_bytes = 0
+
+    def add(self, partition: Partition, batch: memoryview, opened: Opened) -> None:
+        """Keep a copy of ``batch``; ``opened`` gets it, or the error that says why it can't be appended.
+
+        Raises NotLeaderOrFollower when too much waits already.
+        """
+        size = len(batch)
+        held = self._held_bytes_of.get(partition, 0)
+        if held + size > MAX_HELD_BYTES_PER_PARTITION or self.held_bytes + size > MAX_HELD_BYTES:
+            raise NotLeaderOrFollower("the partition's segment is being sealed and too much waits for the next one")
+        self._held.setdefault(partition, deque()).append((bytearray(batch), opened))
+        self._held_bytes_of[partition] = held + size
+        self.held_bytes += size
+
+    def release(self, partition: Partition, error: KafkaError | None) -> None:
+        """The next segment is open, or (``error``) never will be: hand out what waits, oldest first."""
+        self.held_bytes -= self._held_bytes_of.pop(partition, 0)
+        for batch, opened in self._held.pop(partition, ()):
+            opened(error, memoryview(batch))

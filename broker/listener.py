@@ -1,0 +1,217 @@
+"""The client port: accepts connections within the limits, watches for idle ones, and closes them all in order at a stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections import Counter, deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from walrusmq.broker.buffers import FIRST_BUFFER_BYTES, BufferPool
+from walrusmq.broker.connection import Connection
+
+if TYPE_CHECKING:
+    from walrusmq.broker.clock import Clock
+    from walrusmq.broker.dispatcher import Dispatcher
+    from walrusmq.metrics.counters import Metrics
+
+logger = logging.getLogger("walrusmq.listener")
+
+#: One receive buffer serves all connections: what it holds is handled before the next is read.
+RECEIVE_BUFFER_BYTES = 1 << 20
+#: Wanted for each socket, where the kernel allows it: fewer wake-ups for large batches.
+SOCKET_BUFFER_BYTES = 1 << 22
+#: Connections that the kernel may hold before they are accepted.
+ACCEPT_BACKLOG = 1024
+#: How often idle connections are looked for.
+IDLE_CHECK_S = 1.0
+#: At the most one line a second about refused connections: a flood mustn't become a flood of lines.
+REFUSAL_LOG_S = 1.0
+
+
+@dataclass(slots=True, frozen=True)
+class ConnectionLimits:
+    """What one client, one address and all together may take; each is a setting."""
+
+    connections: int
+    connections_per_address: int
+    idle_ms: int
+    unanswered_requests: int
+    unanswered_bytes: int
+    buffered_bytes: int
+
+
+class Listener:
+    """One listening address: ``bind``, then ``accept``; ``stop`` closes it and every connection."""
+
+    def __init__(
+        self,
+        name: str,
+        dispatcher: Dispatcher,
+        limits: ConnectionLimits,
+        max_frame_bytes: int,
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        self.name = name
+        self.limits = limits
+        self.max_frame_bytes = max_frame_bytes
+        self.first_buffer_bytes = FIRST_BUFFER_BYTES
+        self.clock = clock
+        self.metrics = metrics
+        self.receive_view = memoryview(bytearray(RECEIVE_BUFFER_BYTES))
+        self.backlog_bytes = 0
+        self.connections: set[Connection] = set()
+        self.loop: asyncio.AbstractEventLoop
+        self._dispatcher = dispatcher
+        self._pool = BufferPool()
+        self._by_address: Counter[str] = Counter()
+        self._socket: socket.socket | None = None
+        self._server: asyncio.Server | None = None
+        self._idle_task: asyncio.Task[None] | None = None
+        self._waiting_for_memory: deque[Connection] = deque()
+        self._refusals_since_log = 0
+        self._last_refusal_log_s = float("-inf")
+
+    def bind(self, host: str, port: int) -> tuple[str, int]:
+        """Take the address; returns it with its real port. Raises OSError if it isn't to be had."""
+        self._socket = _bind(host, port)
+        address = self._socket.getsockname()
+        return address[0], address[1]
+
+    async def accept(self) -> None:
+        """Begin to take connections at the bound address."""
+        assert self._socket is not None
+        self.loop = asyncio.get_running_loop()
+        self._server = await self.loop.create_server(
+            lambda: Connection(self, self._dispatcher, self._pool), sock=self._socket, backlog=ACCEPT_BACKLOG
+        )
+        self._idle_task = asyncio.create_task(self._close_idle_connections(), name="idle connections")
+
+    def stop_accepting(self) -> None:
+        """Take no further connection; those that are there go on."""
+        if self._server is not None:
+            self._server.close()
+        elif self._socket is not None:
+            self._socket.close()
+
+    async def stop(self, grace_s: float) -> None:
+        """Close every connection, waiting up to ``grace_s`` for answers to leave."""
+        self.stop_accepting()
+        if self._idle_task is not None:
+            self._idle_task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._idle_task
+        for connection in list(self.connections):
+            connection.close_in_turn(None)
+        end_s = self.clock.monotonic() + grace_s
+        while self.connections and self.clock.monotonic() < end_s:
+            await asyncio.sleep(0.005)
+        for connection in list(self.connections):
+            connection.abort()
+        while self.connections:
+            await asyncio.sleep(0)
+
+    # --- called by connections
+
+    def opened(self, connection: Connection) -> None:
+        """Admit a new connection, or drop it at once if it is one too many."""
+        self.connections.add(connection)
+        self._by_address[connection.peer_host] += 1
+        self.metrics.connections_opened += 1
+        if len(self.connections) > self.limits.connections:
+            self._turn_away(connection, "max.connections", self.limits.connections)
+        elif self._by_address[connection.peer_host] > self.limits.connections_per_address:
+            self._turn_away(connection, "max.connections.per.ip", self.limits.connections_per_address)
+
+    def closed(self, connection: Connection) -> None:
+        """A connection is gone, whoever closed it."""
+        self.connections.discard(connection)
+        self._by_address[connection.peer_host] -= 1
+        if not self._by_address[connection.peer_host]:
+            del self._by_address[connection.peer_host]
+        self._give_memory()
+
+    def memory_is_short(self) -> bool:
+        """Whether half-received requests already take all that they may."""
+        return self.buffered_bytes > self.limits.buffered_bytes
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes of requests that have come but could not be handled yet, over all connections."""
+        return self._pool.lent_bytes + self.backlog_bytes
+
+    def wait_for_memory(self, connection: Connection) -> None:
+        """``connection`` has stopped reading until others have given up their buffers."""
+        self._waiting_for_memory.append(connection)
+
+    # --- inside
+
+    def _turn_away(self, connection: Connection, setting: str, limit: int) -> None:
+        self.metrics.count_refusal(setting)
+        self._refusals_since_log += 1
+        now_s = self.clock.monotonic()
+        if now_s - self._last_refusal_log_s >= REFUSAL_LOG_S:
+            logger.warning(
+                "refused %d connection(s), the last from %s: %s is %d", self._refusals_since_log, connection.peer, setting, limit
+            )
+            self._refusals_since_log = 0
+            self._last_refusal_log_s = now_s
+        connection.abort()
+
+    def _give_memory(self) -> None:
+        while self._waiting_for_memory and not self.memory_is_short():
+            self._waiting_for_memory.popleft().resume_after_memory()
+
+    async def _close_idle_connections(self) -> None:
+        idle_s = self.limits.idle_ms / 1000
+        while True:
+            await asyncio.sleep(min(IDLE_CHECK_S, idle_s / 4))
+            now_s = self.clock.monotonic()
+            for connection in list(self.connections):
+                if now_s - connection.last_request_at > idle_s:
+                    self._close_idle(connection)
+            self._give_memory()
+
+    def _close_idle(self, connection: Connection) -> None:
+        if connection.is_sending:
+            logger.warning("closed the connection from %s: it doesn't read its answers", connection.peer)
+        elif connection.has_unanswered:
+            return
+        elif connection.is_mid_frame:
+            logger.warning(
+                "closed the connection from %s: a request was begun and not finished in %d ms",
+                connection.peer,
+                self.limits.idle_ms,
+            )
+        connection.abort()
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    server_socket = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        server_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if _kernel_allows(SOCKET_BUFFER_BYTES):
+            server_socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BUFFER_BYTES)
+            server_socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
+        server_socket.bind((host, port))
+        server_socket.setblocking(False)
+    except BaseException:
+        server_socket.close()
+        raise
+    return server_socket
+
+
+def _kernel_allows(size_bytes: int) -> bool:
+    """Whether fixed socket buffers of this size are to be had; smaller ones would be worse than the kernel's own tuning."""
+    try:
+        return all(
+            int(Path(f"/proc/sys/net/core/{which}mem_max").read_text()) >= size_bytes for which in ("r", "w")
+        )
+    except (OSError, ValueError):
+        return False
