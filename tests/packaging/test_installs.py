@@ -1,4 +1,4 @@
-"""Each way to install gives a working command, in an empty environment, beside a user's own modules of our folders' names."""
+"""Each way to install gives a working command in an empty environment, beside a user's modules of the same names."""
 
 from __future__ import annotations
 
