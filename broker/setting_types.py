@@ -97,10 +97,10 @@ class Choice:
 
     def __init__(self, *words: str, because: str | None = None) -> None:
         self.allowed = _with_reason(_either(words), because)
-        self._words = words
+        self.words = words
 
     def parse(self, text: str) -> str:
-        if text not in self._words:
+        if text not in self.words:
             raise ValueError(text)
         return text
 
@@ -115,11 +115,11 @@ class WordList:
 
     def __init__(self, *words: str, because: str | None = None) -> None:
         self.allowed = _with_reason(_either(words), because)
-        self._words = words
+        self.words = words
 
     def parse(self, text: str) -> tuple[str, ...]:
         words = tuple(dict.fromkeys(word.strip() for word in text.split(",")))
-        if not set(words) <= set(self._words):
+        if not set(words) <= set(self.words):
             raise ValueError(text)
         return words
 

@@ -295,7 +295,7 @@ class Settings:
         for name, text in items:
             setting = SETTINGS.get(name)
             if setting is None:
-                raise UnknownSetting(_unknown(name, source, self.file))
+                raise unknown_setting(name, source, self.file)
             try:
                 value = setting.type.parse(text)
             except ValueError:
@@ -305,16 +305,31 @@ class Settings:
             self.sources[name] = source
 
     def _refuse_contradictions(self) -> None:
+        self._refuse_flushes_beside_batch()
+        self._refuse_shared_addresses()
+
+    def _refuse_flushes_beside_batch(self) -> None:
         if self.fsync != "batch" or not self.is_given("fsync"):
             return
-        for name, without_effect in (
+        for name, would_matter in (
             ("log.flush.interval.messages", self.log_flush_interval_messages != 1),
             ("log.flush.interval.ms", True),
         ):
-            if self.is_given(name) and without_effect:
+            if self.is_given(name) and would_matter:
                 raise SettingError(
                     f"{name} is {self.text(name)} ({self.origin(name)}) and fsync is batch ({self.origin('fsync')}): "
                     f"batch syncs before each acknowledgement anyway, so leave one of the two out"
+                )
+
+    def _refuse_shared_addresses(self) -> None:
+        owners: dict[Address, str] = {}
+        for name in ("listen", "http.listen"):
+            address: Address = self.value(name)
+            other = owners.setdefault(address, name)
+            if address.port != 0 and other != name:
+                raise SettingError(
+                    f"{name} ({self.origin(name)}) and {other} ({self.origin(other)}) are both {address}: "
+                    f"each needs a port of its own; port 0 takes a free one"
                 )
 
 
@@ -346,9 +361,10 @@ def _origin(name: str, source: Source, file: str | None) -> str:
             return f"flag --{dashes}"
 
 
-def _unknown(name: str, source: Source, file: str | None) -> str:
+def unknown_setting(name: str, source: Source, file: str | None = None) -> UnknownSetting:
+    """The error for a name that isn't a setting's, with the nearest that is."""
     import difflib
 
     nearest = difflib.get_close_matches(name, SETTINGS, n=1)
     advice = f"did you mean {nearest[0]}?" if nearest else "`walrusmq config` lists all settings"
-    return f"there is no setting {name!r} ({_origin(name, source, file)}): {advice}"
+    return UnknownSetting(f"there is no setting {name!r} ({_origin(name, source, file)}): {advice}")

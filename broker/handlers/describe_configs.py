@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from walrusmq.broker.broker_configs import describe_node
 from walrusmq.broker.config_rows import ConfigRow, select
-from walrusmq.broker.context import Context
 from walrusmq.broker.dispatcher import handles
-from walrusmq.broker.node import Node
 from walrusmq.broker.topic_configs import describe
 from walrusmq.broker.topics import validate_topic_name
 from walrusmq.protocol.errors import ErrorCode, InvalidRequest, KafkaError, UnknownTopicOrPartition
@@ -20,6 +19,10 @@ from walrusmq.protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+
+if TYPE_CHECKING:
+    from walrusmq.broker.context import Context
+    from walrusmq.broker.node import Node
 
 TOPIC = 2
 NODE = 4
