@@ -11,16 +11,20 @@ from typing import NamedTuple
 
 from walrusmq.protocol.errors import CorruptMessage, ErrorCode, InvalidRecord, KafkaError, UnsupportedCompressionType
 from walrusmq.protocol.records.crc import crc32c
-from walrusmq.protocol.records.legacy import CURRENT_MAGIC, LOG_OVERHEAD_BYTES, refusal
+from walrusmq.protocol.records.legacy import (
+    CRC_AT,
+    CRC_COVERS_FROM,
+    CURRENT_MAGIC,
+    LOG_OVERHEAD_BYTES,
+    refusal,
+)
+from walrusmq.protocol.records.varints import read_varint
 
 HEADER_BYTES = 61
-CRC_AT = 17
-CRC_COVERS_FROM = 21
 ATTRIBUTES_AT = 21
 MAX_TIMESTAMP_AT = 35
 MIN_RECORD_BYTES = 7
 """A record with neither key nor value nor headers: a byte each for length, attributes, two deltas, three counts."""
-MAX_VARINT_BYTES = 5
 
 CODEC_MASK = 0x07
 LOG_APPEND_TIME = 0x08
@@ -155,20 +159,24 @@ def _can_hold(batch: memoryview, size: int, count: int) -> bool:
     if HEADER_BYTES + MIN_RECORD_BYTES + smallest_rest > size:
         return False
     first = batch[HEADER_BYTES]
-    end = HEADER_BYTES + 1 + (first >> 1) if first < 0x80 else _first_record_end(batch)
+    if first < 0x80:
+        end = HEADER_BYTES + 1 + (first >> 1)
+    elif (second := batch[HEADER_BYTES + 1]) < 0x80:
+        end = HEADER_BYTES + 2 + (second << 6 | (first & 0x7F) >> 1)
+    else:
+        end = _first_record_end(batch)
     if first & 1 or end < HEADER_BYTES + MIN_RECORD_BYTES:
         return False
     return end == size if count == 1 else end + smallest_rest <= size
 
 
 def _first_record_end(batch: memoryview) -> int:
-    """Where the first record ends by its length, a zigzag varint of any number of bytes; 0 where that is too long."""
-    length = 0
-    for index, byte in enumerate(batch[HEADER_BYTES : HEADER_BYTES + MAX_VARINT_BYTES]):
-        length |= (byte & 0x7F) << 7 * index
-        if byte < 0x80:
-            return HEADER_BYTES + 1 + index + (length >> 1)
-    return 0
+    """Where the first record ends by its length; 0 where no record has that length."""
+    try:
+        length, start = read_varint(batch, HEADER_BYTES)
+    except IndexError:
+        return 0
+    return start + length if length >= MIN_RECORD_BYTES - 1 else 0
 
 
 def place_batch(batch: memoryview, base_offset: int, leader_epoch: int) -> None:

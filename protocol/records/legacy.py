@@ -11,9 +11,12 @@ from collections.abc import Iterator
 from struct import Struct
 
 from walrusmq.protocol.errors import CorruptMessage, InvalidRecord, KafkaError
+from walrusmq.protocol.records.crc import crc32c
 
 SIZE_AT = 8
 MAGIC_AT = 16
+CRC_AT = 17
+CRC_COVERS_FROM = 21
 CURRENT_MAGIC = 2
 LOG_OVERHEAD_BYTES = 12
 """The offset and the size that stand before what the size counts, in every format."""
@@ -23,6 +26,7 @@ MIN_BATCH_LENGTH = 49
 """What the size field of a magic 2 batch without records says."""
 
 _SIZE = Struct(">i")
+_CRC = Struct(">I")
 _MAGIC = Struct(">b")
 
 
@@ -53,15 +57,18 @@ def refusal(buffer: memoryview) -> KafkaError:
     try:
         magic, size = next(entries, (None, 0))
         if magic is None:
-            return InvalidRecord(f"no whole record batch in the {len(buffer)} bytes for this partition")
+            return InvalidRecord(f"no whole record batch in {len(buffer)} bytes")
         if magic != CURRENT_MAGIC:
             return InvalidRecord(
                 f"a message set of magic {magic}, but Produce takes only magic {CURRENT_MAGIC} since version 3"
             )
         if next(entries, None) is not None:
-            return InvalidRecord("more than one record batch for this partition in one request")
+            return InvalidRecord("more than one record batch where exactly one is taken")
     except CorruptMessage as error:
         return error
     if size < MIN_BATCH_LENGTH:
         return CorruptMessage(f"a record batch says its length is {size}, less than its own header's")
+    (checksum,) = _CRC.unpack_from(buffer, CRC_AT)
+    if crc32c(buffer[CRC_COVERS_FROM : LOG_OVERHEAD_BYTES + size]) != checksum:
+        return CorruptMessage("the record batch doesn't match its checksum")
     return InvalidRecord(f"{len(buffer) - size - LOG_OVERHEAD_BYTES} bytes after the record batch that are none")

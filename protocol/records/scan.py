@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from walrusmq.protocol.records.crc import crc32c
-from walrusmq.protocol.records.header import CRC_COVERS_FROM, HEADER_BYTES, BatchHeader, parse_header
-from walrusmq.protocol.records.legacy import CURRENT_MAGIC, MIN_BATCH_LENGTH
+from walrusmq.protocol.records.header import HEADER_BYTES, BatchHeader, parse_header
+from walrusmq.protocol.records.legacy import CRC_COVERS_FROM, CURRENT_MAGIC, MIN_BATCH_LENGTH
 
 HEADER_SCAN_BLOCK_BYTES = 64 * 1024
 """Holds hundreds of small batches; of a large one little more than the header is read."""
