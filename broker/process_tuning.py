@@ -42,4 +42,5 @@ def keep_freed_memory() -> bool:
     if not hasattr(library, "gnu_get_libc_version"):
         return False
     wanted = ((M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES), (M_TRIM_THRESHOLD, TRIM_THRESHOLD_BYTES))
-    return all([library.mallopt(option, size) == 1 for option, size in wanted])
+    taken = [library.mallopt(option, size) == 1 for option, size in wanted]
+    return all(taken)

@@ -344,8 +344,20 @@ SETTINGS: dict[str, Setting] = {
 def _named(environ: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     """Those variables that are settings, by dotted name."""
     for variable, text in environ.items():
-        if variable.startswith(ENVIRONMENT_PREFIX) and variable != CONFIG_VARIABLE:
-            yield variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", "."), text
+        if not variable.startswith(ENVIRONMENT_PREFIX) or variable == CONFIG_VARIABLE:
+            continue
+        name = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
+        if name in SETTINGS or not _is_service_link(variable, text):
+            yield name, text
+
+
+def _is_service_link(variable: str, text: str) -> bool:
+    """Whether Kubernetes or an old Docker set it: they tell containers of a service that is named walrus."""
+    import re
+
+    if re.search(r"_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|_PORT_[0-9]+_(TCP|UDP)(_(PROTO|PORT|ADDR))?$", variable):
+        return True
+    return variable.endswith("_PORT") and text.startswith(("tcp://", "udp://"))
 
 
 def _origin(name: str, source: Source, file: str | None) -> str:

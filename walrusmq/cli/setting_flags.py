@@ -17,7 +17,7 @@ from walrusmq.broker.settings import (
     unknown_setting,
 )
 
-EPILOG = f"""Each setting x.y.z is the flag --x-y-z, the variable WALRUS_X_Y_Z or the key x.y.z in a TOML file (--config, or
+EPILOG = f"""Each setting x.y.z is the flag --x-y-z, the variable WALRUS_X_Y_Z or the key x.y.z in a TOML file (--config or
 {CONFIG_VARIABLE}). A flag wins over the environment, and that over the file. Sizes are bytes, durations milliseconds.
 (K): a setting of Kafka's, with Kafka's meaning."""
 

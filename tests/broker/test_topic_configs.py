@@ -1,0 +1,212 @@
+"""Topic settings: Kafka's ranges, only what has an effect, and the way they become a log's settings."""
+
+from __future__ import annotations
+
+import pytest
+
+from walrusmq.broker.config_rows import ConfigSource, Synonym
+from walrusmq.broker.settings import Settings
+from walrusmq.broker.topic_configs import (
+    TOPIC_CONFIGS,
+    UNSUPPORTED,
+    Retention,
+    describe,
+    log_config,
+    retention,
+    validate,
+)
+from walrusmq.protocol.errors import ErrorCode, InvalidConfig
+from walrusmq.segments.log_config import FOREVER, Durability, LogConfig, TimestampType
+
+MAX_INT64 = str(2**63 - 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("cleanup.policy", "delete"),
+        ("cleanup.policy", "delete,delete"),
+        ("compression.type", "producer"),
+        ("flush.messages", "1"),
+        ("flush.messages", MAX_INT64),
+        ("flush.ms", "0"),
+        ("max.message.bytes", "0"),
+        ("max.message.bytes", "2147483647"),
+        ("message.timestamp.before.max.ms", "0"),
+        ("message.timestamp.after.max.ms", MAX_INT64),
+        ("message.timestamp.type", "LogAppendTime"),
+        ("min.insync.replicas", "1"),
+        ("retention.bytes", "-1"),
+        ("retention.bytes", "-5"),
+        ("retention.ms", "-1"),
+        ("retention.ms", " 5 "),
+        ("retention.ms", "+05"),
+        ("segment.bytes", "1048576"),
+        ("segment.bytes", "2147483647"),
+        ("segment.ms", "1"),
+        ("walrus.segment.entries", "1"),
+    ],
+)
+def test_a_value_that_kafka_takes_and_that_works_here_is_taken(name: str, value: str) -> None:
+    validate(name, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("cleanup.policy", "DELETE"),
+        ("cleanup.policy", "delete,"),
+        ("cleanup.policy", ""),
+        ("compression.type", "rar"),
+        ("flush.messages", "0"),
+        ("flush.ms", "-1"),
+        ("max.message.bytes", "-5"),
+        ("max.message.bytes", "2147483648"),
+        ("message.timestamp.type", "createtime"),
+        ("min.insync.replicas", "0"),
+        ("retention.ms", ""),
+        ("retention.ms", "abc"),
+        ("retention.ms", "-2"),
+        ("retention.ms", "1_000"),
+        ("retention.ms", "99999999999999999999"),
+        ("segment.bytes", "1048575"),
+        ("segment.ms", "0"),
+        ("walrus.segment.entries", "0"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_name_value_and_what_is_allowed(name: str, value: str) -> None:
+    with pytest.raises(InvalidConfig) as caught:
+        validate(name, value)
+    assert name in str(caught.value)
+    assert repr(value) in str(caught.value)
+    assert TOPIC_CONFIGS[name].type.allowed in str(caught.value)
+    assert caught.value.code is ErrorCode.INVALID_CONFIG
+
+
+def test_a_null_value_is_refused() -> None:
+    with pytest.raises(InvalidConfig, match=r"retention\.ms has no value"):
+        validate("retention.ms", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("cleanup.policy", "compact", "compaction doesn't exist yet"),
+        ("cleanup.policy", "compact,delete", "compaction doesn't exist yet"),
+        ("compression.type", "lz4", "aren't recompressed yet"),
+        ("min.insync.replicas", "2", "one replica"),
+    ],
+)
+def test_a_value_that_kafka_takes_but_that_has_no_effect_here_is_refused_with_the_reason(
+    name: str, value: str, reason: str
+) -> None:
+    with pytest.raises(InvalidConfig, match=reason):
+        validate(name, value)
+
+
+@pytest.mark.parametrize("name", sorted(UNSUPPORTED))
+def test_a_setting_of_kafkas_without_effect_here_is_refused_by_name(name: str) -> None:
+    assert name not in TOPIC_CONFIGS
+    with pytest.raises(InvalidConfig, match=f"Kafka's topic setting {name} has no effect"):
+        validate(name, "1")
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("retention", "did you mean retention.ms?"),
+        ("message.max.bytes", "did you mean max.message.bytes?"),
+        ("log.roll.ms", "did you mean segment.ms?"),
+        ("max.segment.entries", "did you mean walrus.segment.entries?"),
+        ("", "known are cleanup.policy"),
+        ("zzz", "known are cleanup.policy"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_nearest(name: str, advice: str) -> None:
+    with pytest.raises(InvalidConfig) as caught:
+        validate(name, "1")
+    assert advice in str(caught.value)
+
+
+def test_without_any_config_a_log_has_kafkas_defaults_and_syncs_each_batch() -> None:
+    assert log_config({}, Settings.load()) == LogConfig()
+    assert log_config({}, Settings.load()).durability is Durability.BATCH
+
+
+def test_a_log_takes_the_topics_values_else_the_nodes() -> None:
+    settings = Settings.load(
+        {
+            "message.max.bytes": "2000",
+            "max.segment.entries": "50",
+            "log.segment.bytes": "2097152",
+            "log.roll.ms": "7000",
+            "log.message.timestamp.type": "LogAppendTime",
+            "log.message.timestamp.before.max.ms": "10",
+            "log.message.timestamp.after.max.ms": "11",
+        }
+    )
+    assert log_config({"max.message.bytes": "3000", "message.timestamp.after.max.ms": "12"}, settings) == LogConfig(
+        max_segment_entries=50,
+        segment_bytes=2097152,
+        segment_ms=7000,
+        max_message_bytes=3000,
+        timestamp_type=TimestampType.LOG_APPEND_TIME,
+        timestamp_before_max_ms=10,
+        timestamp_after_max_ms=12,
+    )
+
+
+@pytest.mark.parametrize(
+    ("topic", "node", "durability", "flush_messages", "flush_ms"),
+    [
+        ({}, {}, Durability.BATCH, FOREVER, FOREVER),
+        ({}, {"fsync": "never"}, Durability.NEVER, FOREVER, FOREVER),
+        ({}, {"fsync": "interval"}, Durability.INTERVAL, FOREVER, FOREVER),
+        ({}, {"log.flush.interval.messages": "1"}, Durability.BATCH, 1, FOREVER),
+        ({}, {"log.flush.interval.messages": "100"}, Durability.NEVER, 100, FOREVER),
+        ({}, {"log.flush.interval.ms": "100"}, Durability.NEVER, FOREVER, 100),
+        ({}, {"log.flush.interval.ms": "100", "fsync": "interval"}, Durability.INTERVAL, FOREVER, 100),
+        ({"flush.messages": "1"}, {"fsync": "never"}, Durability.BATCH, 1, FOREVER),
+        ({"flush.messages": "100"}, {}, Durability.NEVER, 100, FOREVER),
+        ({"flush.messages": "100"}, {"fsync": "batch"}, Durability.NEVER, 100, FOREVER),
+        ({"flush.messages": MAX_INT64}, {"fsync": "batch"}, Durability.NEVER, FOREVER, FOREVER),
+        ({"flush.ms": "50"}, {}, Durability.NEVER, FOREVER, 50),
+        ({"flush.ms": "50"}, {"log.flush.interval.messages": "7"}, Durability.NEVER, 7, 50),
+        ({"flush.ms": "50"}, {"log.flush.interval.messages": "1"}, Durability.BATCH, 1, 50),
+    ],
+)
+def test_what_was_said_wins_over_what_is_only_a_default_and_the_topic_over_the_node(
+    topic: dict[str, str], node: dict[str, str], durability: Durability, flush_messages: int, flush_ms: int
+) -> None:
+    config = log_config(topic, Settings.load(node))
+    assert (config.durability, config.flush_messages, config.flush_ms) == (durability, flush_messages, flush_ms)
+
+
+def test_retention_has_no_limit_where_the_value_is_negative() -> None:
+    assert retention({}, Settings.load()) == Retention(604_800_000, None)
+    assert retention({"retention.ms": "-1", "retention.bytes": "5"}, Settings.load()) == Retention(None, 5)
+
+
+def test_a_description_lists_every_config_with_a_documentation_of_its_own() -> None:
+    rows = describe({}, Settings.load())
+    assert [row.name for row in rows] == sorted(TOPIC_CONFIGS)
+    assert len({row.documentation for row in rows}) == len(rows)
+    assert all(row.source is ConfigSource.DEFAULT and not row.is_read_only for row in rows)
+
+
+def test_a_description_says_where_a_value_comes_from_and_what_would_stand_in_for_it() -> None:
+    settings = Settings.load({"message.max.bytes": "2000"})
+    (row,) = (row for row in describe({"max.message.bytes": " 3000"}, settings) if row.name == "max.message.bytes")
+    assert (row.value, row.source) == ("3000", ConfigSource.TOPIC)
+    assert row.synonyms == (
+        Synonym("max.message.bytes", "3000", ConfigSource.TOPIC),
+        Synonym("message.max.bytes", "2000", ConfigSource.NODE_AT_START),
+        Synonym("message.max.bytes", "1048588", ConfigSource.DEFAULT),
+    )
+
+
+def test_what_kafka_leaves_unset_on_a_broker_is_no_synonym_unless_somebody_set_it() -> None:
+    (row,) = (row for row in describe({}, Settings.load()) if row.name == "retention.ms")
+    assert (row.value, row.source, row.synonyms) == ("604800000", ConfigSource.DEFAULT, ())
+    (row,) = (row for row in describe({}, Settings.load({"log.retention.ms": "5"})) if row.name == "retention.ms")
+    assert row.synonyms == (Synonym("log.retention.ms", "5", ConfigSource.NODE_AT_START),)
