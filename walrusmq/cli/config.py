@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 
 from walrusmq.broker.process_tuning import raise_file_limit
-from walrusmq.broker.settings import SETTINGS, SettingError, Settings
-from walrusmq.cli import FAILED
+from walrusmq.broker.settings import SETTINGS, Settings
 from walrusmq.cli.setting_flags import SettingsParser
 
 UNSET = "(unset)"
@@ -19,11 +17,7 @@ def run(arguments: Sequence[str]) -> int:
     raise_file_limit()  # as serve does: the default of max.open.files follows from it
     parser = SettingsParser("config", "Show each setting, its value, and where the value came from.")
     parser.add_argument("--json", action="store_true", help="as JSON, with defaults, allowed values and meanings")
-    try:
-        options, settings = parser.parse(arguments)
-    except SettingError as error:
-        print(f"walrusmq: {error}", file=sys.stderr)
-        return FAILED
+    options, settings = parser.parse(arguments)
     print(_as_json(settings) if options.json else _as_table(settings))
     return 0
 

@@ -9,16 +9,19 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from walrusmq import __version__
-from walrusmq.broker.node import Node
 from walrusmq.broker.process_tuning import keep_freed_memory, raise_file_limit
 from walrusmq.broker.setting_types import Address
-from walrusmq.broker.settings import SettingError, Settings
+from walrusmq.broker.settings import Settings
 from walrusmq.cli import FAILED
 from walrusmq.cli.log_lines import log_to_stderr
 from walrusmq.cli.ready_file import Readiness, ReadyFile
 from walrusmq.cli.setting_flags import SettingsParser
+
+if TYPE_CHECKING:
+    from walrusmq.broker.node import Node
 
 logger = logging.getLogger("walrusmq.serve")
 
@@ -31,15 +34,15 @@ def run(arguments: Sequence[str]) -> int:
     """Serve until SIGTERM or SIGINT; 0 after an orderly stop, 1 if the node couldn't start."""
     raise_file_limit()
     parser = SettingsParser("serve", "Run a broker: a node with one data folder, for any Kafka client.")
-    try:
-        _, settings = parser.parse(arguments)
-    except SettingError as error:
-        return _fail(str(error))
+    _, settings = parser.parse(arguments)
     log_to_stderr(settings.log_level)
     return asyncio.run(_serve(settings))
 
 
 async def _serve(settings: Settings) -> int:
+    # Most of the code hangs on this import: a mistake in the settings is told without it.
+    from walrusmq.broker.node import Node
+
     ready_file = ReadyFile(settings.ready_file) if settings.ready_file else None
     with _stopped_by_signals():
         try:
@@ -139,5 +142,5 @@ def _explain(error: Exception, settings: Settings) -> int:
 
 
 def _fail(message: str) -> int:
-    print(f"walrusmq: {message}", file=sys.stderr)
+    print(f"walrusmq serve: {message}", file=sys.stderr)
     return FAILED

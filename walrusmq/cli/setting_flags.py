@@ -12,14 +12,16 @@ from walrusmq.broker.settings import (
     CONFIG_VARIABLE,
     SETTINGS,
     Setting,
+    SettingError,
     Settings,
     Source,
     unknown_setting,
 )
+from walrusmq.cli import FAILED, MISUSED
 
-EPILOG = f"""Each setting x.y.z is the flag --x-y-z, the variable WALRUS_X_Y_Z or the key x.y.z in a TOML file (--config or
-{CONFIG_VARIABLE}). A flag wins over the environment, and that over the file. Sizes are bytes, durations milliseconds.
-(K): a setting of Kafka's, with Kafka's meaning."""
+EPILOG = f"""Each setting x.y.z is the flag --x-y-z, the variable WALRUS_X_Y_Z or the key x.y.z in a TOML file, which --config
+or {CONFIG_VARIABLE} names. A flag wins over the environment, and that over the file. Sizes are bytes, durations
+milliseconds. (K): a setting of Kafka's, with Kafka's meaning."""
 
 
 class SettingsParser(argparse.ArgumentParser):
@@ -43,20 +45,24 @@ class SettingsParser(argparse.ArgumentParser):
     def parse(self, arguments: Sequence[str]) -> tuple[argparse.Namespace, Settings]:
         """The command's own options, and the settings from flags, environment and file.
 
-        Raises SettingError; leaves the process with code 2 if the words can't be understood.
+        Leaves the process with one line and code 2 if the words can't be understood, 1 if a setting can't be taken.
         """
         options, rest = self.parse_known_args(arguments)
         if rest and rest[0].startswith("--"):
-            raise unknown_setting(rest[0][2:].partition("=")[0].replace("-", "."), Source.FLAG)
+            name = rest[0][2:].partition("=")[0].replace("-", ".")
+            self.error(str(unknown_setting(name, Source.FLAG)))
         if rest:
             self.error(f"what is {rest[0]!r}? Each setting is a flag and its value: --listen 127.0.0.1:9092")
         values = vars(options)
         given = {name: values[name] for name in SETTINGS if values[name] is not None}
-        return options, Settings.load(given, os.environ, options.config)
+        try:
+            return options, Settings.load(given, os.environ, options.config)
+        except SettingError as error:
+            self.exit(FAILED, f"{self.prog}: {error}\n")
 
     def error(self, message: str) -> NoReturn:
         """One line, instead of one after all the flags."""
-        self.exit(2, f"{self.prog}: {message} (`{self.prog} --help` lists all)\n")
+        self.exit(MISUSED, f"{self.prog}: {message} (`{self.prog} --help` lists all)\n")
 
 
 def _placeholder(value_type: ValueType) -> str:
