@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -161,3 +161,7 @@ class BrokerProcess:
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) / 1024
         raise AssertionError("no VmRSS")
+
+
+#: Starts a broker with settings by dotted name and the keyword arguments of ``BrokerProcess``.
+StartBroker = Callable[..., BrokerProcess]

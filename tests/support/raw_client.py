@@ -41,8 +41,8 @@ class RawClient:
         assert key is not None
         self._correlation_id += 1
         header = RequestHeader(
-            request_api_key=key,
-            request_api_version=version,
+            api_key=key,
+            api_version=version,
             correlation_id=self._correlation_id,
             client_id="raw",
         )
