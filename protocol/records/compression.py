@@ -7,6 +7,7 @@ safe on hostile bytes: it ends in at most `max_bytes` of output or in one of the
 from __future__ import annotations
 
 import mmap
+from collections.abc import Iterator
 from enum import IntEnum
 from struct import Struct
 from types import ModuleType
@@ -15,6 +16,9 @@ from walrusmq.protocol.errors import CorruptMessage, UnsupportedCompressionType
 
 MAX_DECOMPRESSED_BYTES = 100 * 1024 * 1024
 """What one batch may unpack to unless told otherwise: the largest frame a client can send, were it not compressed."""
+
+MAX_GZIP_MEMBERS = 64
+"""No client writes more than one; each costs zlib a copy of all that comes after it."""
 
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
@@ -104,23 +108,21 @@ def _decompress_gzip(data: Packed, max_bytes: int) -> bytes:
     """All members of a gzip stream, one after the other."""
     import zlib
 
-    pieces: list[bytes] = []
-    left = max_bytes
-    while True:
+    unpacked = bytearray()
+    for _ in range(MAX_GZIP_MEMBERS):
         member = zlib.decompressobj(wbits=GZIP_WBITS)
         try:
-            piece = member.decompress(data, left + 1)
+            unpacked += member.decompress(data, max_bytes - len(unpacked) + 1)
         except zlib.error as error:
             raise CorruptMessage(f"gzip data that are corrupt: {error}") from None
-        left -= len(piece)
-        if left < 0:
+        if len(unpacked) > max_bytes:
             raise _too_large(Codec.GZIP, max_bytes)
         if not member.eof:
             raise CorruptMessage("gzip data that are cut off")
-        pieces.append(piece)
         data = member.unused_data
         if not data.startswith(GZIP_MAGIC):
-            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            return bytes(unpacked)
+    raise CorruptMessage(f"gzip data of more than {MAX_GZIP_MEMBERS} members")
 
 
 def _compress_lz4(data: Packed) -> bytes:
@@ -161,31 +163,32 @@ def _compress_snappy(data: Packed) -> bytes:
 
 def _decompress_snappy(data: memoryview, max_bytes: int) -> bytes:
     """snappy-java's blocks, or one raw block without a frame as librdkafka writes it."""
-    snappy = _cramjam(Codec.SNAPPY).snappy
+    cramjam = _cramjam(Codec.SNAPPY)
     unpacked = bytearray()
-    for block in _snappy_blocks(data):
-        try:
-            if len(unpacked) + snappy.decompress_raw_len(block) > max_bytes:
+    try:
+        for block in _snappy_blocks(data):
+            if len(unpacked) + cramjam.snappy.decompress_raw_len(block) > max_bytes:
                 raise _too_large(Codec.SNAPPY, max_bytes)
-            unpacked += snappy.decompress_raw(block)
-        except _cramjam(Codec.SNAPPY).DecompressionError as error:
-            raise CorruptMessage(f"snappy data that are corrupt: {error}") from None
+            unpacked += cramjam.snappy.decompress_raw(block)
+    except cramjam.DecompressionError as error:
+        raise CorruptMessage(f"snappy data that are corrupt: {error}") from None
     return bytes(unpacked)
 
 
-def _snappy_blocks(data: memoryview) -> list[memoryview]:
+def _snappy_blocks(data: memoryview) -> Iterator[memoryview]:
     if data[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
-        return [data]
-    blocks = []
+        yield data
+        return
+    if len(data) < len(XERIAL_HEADER):
+        raise CorruptMessage("snappy data that are cut off")
     position = len(XERIAL_HEADER)
     while position + _INT32.size <= len(data):
         (size,) = _INT32.unpack_from(data, position)
         position += _INT32.size
         if not 0 < size <= len(data) - position:
             raise CorruptMessage(f"snappy data with a block of {size} bytes where {len(data) - position} are left")
-        blocks.append(data[position : position + size])
+        yield data[position : position + size]
         position += size
-    return blocks
 
 
 def _decompress_zstd(data: Packed, max_bytes: int) -> bytes:

@@ -40,13 +40,21 @@ class _Window:
         self._block = memoryview(b"")
         self._start = 0
 
-    def view(self, position: int, size: int) -> memoryview:
+    def whole(self, position: int, size: int) -> memoryview:
         """`size` bytes from `position` on, or as many as there are before the end; at most a block of them."""
-        offset = position - self._start
-        if offset < 0 or offset + size > len(self._block):
-            self._block = memoryview(self._read(min(self._block_bytes, self._end - position), position))
-            self._start, offset = position, 0
-        return self._block[offset : offset + size]
+        if not self._start <= position <= self._start + len(self._block) - size:
+            self._move_to(position)
+        return self._block[position - self._start :][:size]
+
+    def piece(self, position: int, size: int) -> memoryview:
+        """Up to `size` bytes from `position` on, those that need no reading if there are any; none behind the end."""
+        if not self._start <= position < self._start + len(self._block):
+            self._move_to(position)
+        return self._block[position - self._start :][:size]
+
+    def _move_to(self, position: int) -> None:
+        self._block = memoryview(self._read(min(self._block_bytes, self._end - position), position))
+        self._start = position
 
 
 def scan_headers(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
@@ -71,7 +79,7 @@ def scan_verified(read: Read, position: int, end: int) -> Iterator[tuple[int, Ba
 
 
 def _header_at(window: _Window, position: int, end: int) -> BatchHeader:
-    view = window.view(position, HEADER_BYTES)
+    view = window.whole(position, HEADER_BYTES)
     if len(view) < HEADER_BYTES:
         raise DamagedLog(position, f"{len(view)} bytes of a batch's header")
     header = parse_header(view)
@@ -88,7 +96,7 @@ def _checksum(window: _Window, position: int, end: int) -> int:
     """CRC-32C of the bytes up to `end`; of fewer, and so a wrong one, where the file is shorter than was said."""
     checksum = 0
     while position < end:
-        piece = window.view(position, min(end - position, VERIFIED_SCAN_BLOCK_BYTES))
+        piece = window.piece(position, end - position)
         if not piece:
             break
         checksum = crc32c(piece, checksum)
