@@ -19,9 +19,9 @@ from walrusmq.broker.settings import (
 )
 from walrusmq.cli import FAILED, MISUSED
 
-EPILOG = f"""Each setting x.y.z is the flag --x-y-z, the variable WALRUS_X_Y_Z or the key x.y.z in a TOML file, which --config
-or {CONFIG_VARIABLE} names. A flag wins over the environment, and that over the file. Sizes are bytes, durations
-milliseconds. (K): a setting of Kafka's, with Kafka's meaning."""
+EPILOG = f"""Each setting x.y.z is the flag --x-y-z, the variable WALRUS_X_Y_Z or the key x.y.z in a TOML file
+(named by --config or {CONFIG_VARIABLE}). A flag wins over the environment, and that over the file. Sizes are bytes,
+durations milliseconds. (K): a setting of Kafka's, with Kafka's meaning."""
 
 
 class SettingsParser(argparse.ArgumentParser):
