@@ -24,6 +24,9 @@ EPILOG = f"""Each setting x.y.z is the flag --x-y-z, the variable WALRUS_X_Y_Z o
 durations milliseconds. (K): a setting of Kafka's, with Kafka's meaning."""
 
 
+HELP_COLUMNS = 100
+
+
 class SettingsParser(argparse.ArgumentParser):
     """Parses a command's options and the settings' flags."""
 
@@ -33,6 +36,7 @@ class SettingsParser(argparse.ArgumentParser):
             usage=f"walrusmq {command} [--config FILE] [--SETTING VALUE]...",
             description=description,
             epilog=EPILOG,
+            formatter_class=_formatter,
             allow_abbrev=False,
         )
         self.add_argument("--config", metavar="FILE", help="TOML file of settings")
@@ -63,6 +67,11 @@ class SettingsParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """One line, instead of one after all the flags."""
         self.exit(MISUSED, f"{self.prog}: {message} (`{self.prog} --help` lists all)\n")
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """Of a fixed width: argparse makes one for each flag, and to ask each time how wide the screen is takes longest."""
+    return argparse.HelpFormatter(prog, width=HELP_COLUMNS)
 
 
 def _placeholder(value_type: ValueType) -> str:
