@@ -1,0 +1,1 @@
+"""Measures any Kafka-compatible broker: ``python -m benchmarks --help``."""
