@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any, Protocol
 
-from walrusmq.protocol.codec import codec
+from walrusmq.protocol.codec import Codec, codec
 from walrusmq.protocol.errors import MalformedMessage
 from walrusmq.protocol.messages import API_BY_KEY
 from walrusmq.protocol.messages.headers import RequestHeader, ResponseHeader
@@ -35,8 +35,8 @@ _API_AND_VERSION = struct.Struct(">hh")
 _PLAIN_RESPONSE_HEADER = struct.Struct(">i")
 _FLEXIBLE_RESPONSE_HEADER = struct.Struct(">ix")
 
-_decode_plain_header = codec(RequestHeader, 1)
-_decode_flexible_header = codec(RequestHeader, 2)
+_header_codecs: dict[tuple[int, ...], Codec[RequestHeader]] = {}
+"""By api key and version; only of versions that exist, so that nobody can fill it."""
 
 
 class FileHandle(Protocol):
@@ -100,12 +100,18 @@ def response_header_version(api_key: int, api_version: int) -> int:
 def decode_request_header(buffer: Any, position: int = 0) -> tuple[RequestHeader, int]:
     """Read a request's header, whichever its version; give it and where the body starts. Raises MalformedMessage."""
     try:
-        api_key, api_version = _API_AND_VERSION.unpack_from(buffer, position)
+        api_and_version = _API_AND_VERSION.unpack_from(buffer, position)
     except struct.error:
         raise MalformedMessage("the frame ends inside of the request header") from None
-    if request_header_version(api_key, api_version) == 2:
-        return _decode_flexible_header.decode(buffer, position)
-    return _decode_plain_header.decode(buffer, position)
+    header_codec = _header_codecs.get(api_and_version) or _find_header_codec(*api_and_version)
+    return header_codec.decode(buffer, position)
+
+
+def _find_header_codec(api_key: int, api_version: int) -> Codec[RequestHeader]:
+    header_codec = codec(RequestHeader, request_header_version(api_key, api_version))
+    if api_version in schema_of(API_BY_KEY[api_key].request).versions:
+        _header_codecs[api_key, api_version] = header_codec
+    return header_codec
 
 
 def encode_response_header(correlation_id: int, flexible: bool) -> bytes:

@@ -101,7 +101,8 @@ class StructAdapter(Adapter):  # type: ignore[misc]
     def __init__(self, cls: type, subcon: Struct) -> None:
         super().__init__(subcon)
         self.cls = cls
-        self.names = [each.name for each in schema_of(cls).fields]
+        self.fields = schema_of(cls).fields
+        self.names = [each.name for each in self.fields]
 
     def _decode(self, container: Any, context: Any, path: str) -> Any:
         values = {**container, **container.get(TAGGED_FIELDS, {})}
@@ -134,7 +135,7 @@ def parse(construct: StructAdapter, data: bytes) -> tuple[Any, int]:
     try:
         message = construct.parse_stream(stream)
     except ConstructError as error:
-        raise MalformedMessage(str(error)) from None
+        raise MalformedMessage(_one_line(error)) from None
     return message, stream.tell()
 
 
@@ -143,8 +144,12 @@ def build(construct: StructAdapter, message: Any) -> bytes:
     try:
         data: bytes = construct.build(message)
     except ConstructError as error:
-        raise ValueOutOfRange(str(error)) from None
+        raise ValueOutOfRange(_one_line(error)) from None
     return data
+
+
+def _one_line(error: ConstructError) -> str:
+    return " ".join(str(error).removeprefix("Error in path ").split())
 
 
 def _resolve_struct(cls: type, version: int, flexible: bool) -> StructAdapter:

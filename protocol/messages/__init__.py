@@ -15,6 +15,7 @@ from walrusmq.protocol.messages.describe_topic_partitions import (
 )
 from walrusmq.protocol.messages.fetch import FetchRequest, FetchResponse
 from walrusmq.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from walrusmq.protocol.messages.headers import RequestHeader, ResponseHeader
 from walrusmq.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from walrusmq.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from walrusmq.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -70,3 +71,6 @@ API_BY_KEY: dict[int, Api] = {
         Api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
     )
 }
+
+MESSAGES_BY_NAME: dict[str, type] = {cls.__name__: cls for cls in (RequestHeader, ResponseHeader)}
+"""What is declared and is neither a request nor a response."""
