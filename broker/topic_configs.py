@@ -156,10 +156,10 @@ _UNSET_IN_KAFKA = frozenset(("flush.ms", "retention.ms", "segment.ms"))
 
 
 class Retention(NamedTuple):
-    """When sealed segments go: older than ``age_ms``, or beyond ``size_bytes`` of partition. None: no such limit."""
+    """When sealed segments go: so old, or beyond so many bytes of partition. Negative: no such limit."""
 
-    age_ms: int | None
-    size_bytes: int | None
+    retention_ms: int
+    retention_bytes: int
 
 
 def validate(name: str, value: str | None) -> None:
@@ -208,9 +208,7 @@ def durability(configs: Mapping[str, str], settings: Settings) -> Durability:
 
 def retention(configs: Mapping[str, str], settings: Settings) -> Retention:
     """When a topic with these configs loses its old segments."""
-    age_ms: int = _value("retention.ms", configs, settings)
-    size_bytes: int = _value("retention.bytes", configs, settings)
-    return Retention(None if age_ms < 0 else age_ms, None if size_bytes < 0 else size_bytes)
+    return Retention(_value("retention.ms", configs, settings), _value("retention.bytes", configs, settings))
 
 
 def describe(configs: Mapping[str, str], settings: Settings) -> list[ConfigRow]:

@@ -182,9 +182,10 @@ def test_what_was_said_wins_over_what_is_only_a_default_and_the_topic_over_the_n
     assert (config.durability, config.flush_messages, config.flush_ms) == (durability, flush_messages, flush_ms)
 
 
-def test_retention_has_no_limit_where_the_value_is_negative() -> None:
-    assert retention({}, Settings.load()) == Retention(604_800_000, None)
-    assert retention({"retention.ms": "-1", "retention.bytes": "5"}, Settings.load()) == Retention(None, 5)
+def test_retention_is_the_topics_else_the_nodes() -> None:
+    assert retention({}, Settings.load()) == Retention(604_800_000, -1)
+    assert retention({"retention.ms": "-1", "retention.bytes": "5"}, Settings.load()) == Retention(-1, 5)
+    assert retention({"retention.ms": "7"}, Settings.load({"log.retention.bytes": "6"})) == Retention(7, 6)
 
 
 def test_a_description_lists_every_config_with_a_documentation_of_its_own() -> None:
