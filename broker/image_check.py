@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -39,12 +38,10 @@ def check_partition(partition: PartitionImage, image: ClusterImage, name: str) -
     )
     for segment in partition.sealed:
         assert segment.first_offset <= segment.end_offset, f"{name}: segment {segment.id} has a negative count"
-    for before, after in pairwise(chain):
+    for before, after in zip(partition.sealed, chain[1:], strict=True):
         where = f"{name}: segment {after.id}"
         assert after.id == before.id + 1, f"{where} follows {before.id}"
-        assert after.first_offset == getattr(before, "end_offset", None), (
-            f"{where} doesn't begin where {before.id} ends"
-        )
+        assert after.first_offset == before.end_offset, f"{where} doesn't begin where {before.id} ends"
         assert after.leader_epoch in (before.leader_epoch, after.id - 1), f"{where} has epoch {after.leader_epoch}"
         kept = after.leader_epoch == before.leader_epoch
         assert not kept or after.leader == before.leader, f"{where} has another leader in the same epoch"

@@ -41,6 +41,8 @@ class GroupStorage:
         """
         self._make_folder()
         remove_unfinished(self._files, self._folder)
+        # a name may be there that the last process didn't live to sync: it must not vanish once it was built upon
+        self._files.sync_folder(self._folder)
         hard_state = load_hard_state(self._folder, self._files)
         snapshot = self.snapshots.load()
         if hard_state is None:

@@ -71,6 +71,7 @@ class DurableLog:
     def open(self, after_index: int, after_term: int) -> list[Entry]:
         """Find the entries behind those that a snapshot stands for, make them durable, and be ready to append.
 
+        The names in the folder are on stable storage, for the caller has synced it.
         Raises MetadataDamaged, NewerFormat, OSError.
         """
         indexes = first_indexes(self._files.listdir(self._folder))

@@ -41,7 +41,7 @@ MAX_WAITING_BYTES = 64 << 20
 MAX_ROUND_BYTES = 4 << 20
 """What one sync makes durable: no proposal waits for more than that to be written before its own round."""
 SNAPSHOT_EVERY_ENTRIES = 5_000
-"""A start replays at most about this many entries, some 50 ms, or as many as take the snapshot's own size."""
+"""A start replays at most about this many entries, some 100 ms, or as many as take the snapshot's own size."""
 REPLAY_SLICE_ENTRIES = 500
 """Entries that a start applies before others on the loop get their turn."""
 THREADS = 2
