@@ -1,0 +1,102 @@
+"""CreateTopics: create topics, or with ``validate_only`` say what would happen (KIP-4, KIP-464, KIP-525)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from walrusmq.broker.commands import CreateTopic
+from walrusmq.broker.context import Context
+from walrusmq.broker.dispatcher import handles
+from walrusmq.broker.proposals import propose_each
+from walrusmq.broker.topic_configs import describe
+from walrusmq.broker.topic_ids import new_topic_id
+from walrusmq.broker.topics import TopicPlanner, check_partition_total
+from walrusmq.protocol.errors import InvalidRequest, KafkaError, RequestTimedOut
+from walrusmq.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+if TYPE_CHECKING:
+    from walrusmq.broker.node import Node
+
+
+@handles(CreateTopicsRequest)
+async def create_topics(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
+    """Answer each topic by itself: one that can't be created doesn't keep the others back.
+
+    An answer without error means that the topic can be produced to and fetched from at once.
+    """
+    node = context.node
+    results = _plan(request, node)
+    commands = [outcome for outcome in results.values() if isinstance(outcome, CreateTopic)]
+    if not request.validate_only:
+        outcomes = await propose_each(node.propose, commands, request.timeout_ms)
+        for command, outcome in zip(commands, outcomes, strict=True):
+            if isinstance(outcome, KafkaError):
+                results[command.name] = outcome
+    return CreateTopicsResponse(
+        topics=[
+            _failed(name, outcome) if isinstance(outcome, KafkaError) else _created(outcome, node)
+            for name, outcome in results.items()
+        ]
+    )
+
+
+def _plan(request: CreateTopicsRequest, node: Node) -> dict[str, CreateTopic | KafkaError]:
+    """By name, in the request's order, the command or the error that says why there is none."""
+    counts = Counter(topic.name for topic in request.topics)
+    planner = TopicPlanner(node.image, node.settings)
+    refusal = _refusal([topic for topic in request.topics if counts[topic.name] == 1], request.timeout_ms, node)
+    planned: dict[str, CreateTopic | KafkaError] = {}
+    for topic in request.topics:
+        try:
+            if counts[topic.name] > 1:
+                raise InvalidRequest(f"the request names topic {topic.name} {counts[topic.name]} times")
+            if refusal is not None:
+                raise refusal
+            planned[topic.name] = planner.plan(topic, new_topic_id())
+        except KafkaError as error:
+            planned[topic.name] = error
+    return planned
+
+
+def _refusal(topics: list[CreatableTopic], timeout_ms: int, node: Node) -> KafkaError | None:
+    """What is wrong with the request as a whole."""
+    if timeout_ms <= 0:
+        return RequestTimedOut(f"a timeout of {timeout_ms} ms leaves no time: nothing was created")
+    try:
+        check_partition_total(topics, node.settings)
+    except KafkaError as error:
+        return error
+    return None
+
+
+def _failed(name: str, error: KafkaError) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=str(error), configs=[])
+
+
+def _created(command: CreateTopic, node: Node) -> CreatableTopicResult:
+    """What the topic is, or would be, like: Kafka gives the id that it made up even for ``validate_only``."""
+    configs = {config.name: config.value for config in command.configs if config.value is not None}
+    return CreatableTopicResult(
+        name=command.name,
+        topic_id=command.topic_id,
+        error_message=None,
+        num_partitions=len(command.partitions),
+        replication_factor=len(command.partitions[0].assigned),
+        configs=[
+            CreatableTopicConfigs(
+                name=row.name,
+                value=row.value,
+                read_only=row.is_read_only,
+                config_source=row.source,
+                is_sensitive=row.is_sensitive,
+            )
+            for row in describe(configs, node.settings)
+        ],
+    )
