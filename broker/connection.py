@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 from collections import deque
+from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +68,8 @@ class Connection(asyncio.BufferedProtocol):
         self.last_request_at = 0.0
         self.requests = 0
         self.is_closing = False
+        #: Called if the connection is lost: the one request that waits for more than its turn gives up its wait.
+        self.when_lost: Callable[[], None] | None = None
         self._is_ending = False
         self._frame: bytearray | None = None
         self._frame_have = 0
@@ -109,6 +112,8 @@ class Connection(asyncio.BufferedProtocol):
         _release(self._outgoing)
         self._outgoing.clear()
         self._listener.closed(self)
+        if self.when_lost is not None:
+            self.when_lost()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._frame is None:

@@ -15,7 +15,7 @@ from walrusmq.broker.error_codes import count_errors
 from walrusmq.protocol.errors import MalformedMessage
 from walrusmq.protocol.frames import decode_request_header, response_header_version
 from walrusmq.protocol.messages import API_BY_KEY
-from walrusmq.protocol.schema import codec
+from walrusmq.protocol.codec import codec
 
 if TYPE_CHECKING:
     from walrusmq.broker.connection import Connection, Slot

@@ -16,13 +16,14 @@ from walrusmq.broker.fetch_sessions import (
     TopicKey,
     WantedPartition,
 )
-from walrusmq.protocol.errors import ErrorCode, KafkaError
+from walrusmq.protocol.errors import ErrorCode, KafkaError, OffsetOutOfRange
 from walrusmq.protocol.frames import FileRegion
 from walrusmq.protocol.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    LeaderIdAndEpoch,
     PartitionData,
 )
 from walrusmq.segments.partition import Partition
@@ -41,6 +42,7 @@ class Fetch:
         "_context",
         "_deferred",
         "_is_committed_only",
+        "_is_replica",
         "_max_bytes",
         "_min_bytes",
         "_session",
@@ -60,6 +62,7 @@ class Fetch:
         self._min_bytes = request.min_bytes
         self._max_bytes = min(request.max_bytes, context.node.settings.fetch_max_bytes)
         self._is_committed_only = request.isolation_level == READ_COMMITTED
+        self._is_replica = request.replica_id >= 0 or request.replica_state.replica_id >= 0
         self._deferred: Deferred | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._watched: list[Partition] = []
@@ -74,6 +77,7 @@ class Fetch:
         self._watch()
         self._timer = asyncio.get_running_loop().call_later(min(max_wait_ms, MAX_WAIT_MS) / 1000, self.end)
         self._context.node.waiting_fetches.add(self)
+        self._context.connection.when_lost = self._stop_waiting
         return self._deferred
 
     def end(self) -> None:
@@ -82,10 +86,6 @@ class Fetch:
         self._finish(found)
 
     def _woken(self) -> None:
-        assert self._deferred is not None
-        if self._context.connection.is_closing:
-            self._finish([])
-            return
         found, is_enough = self._read()
         if is_enough:
             self._finish(found)
@@ -94,11 +94,16 @@ class Fetch:
 
     def _finish(self, found: list[tuple[WantedPartition, PartitionData]]) -> None:
         assert self._deferred is not None
+        self._stop_waiting()
+        self._deferred.resolve(self._respond(found))
+
+    def _stop_waiting(self) -> None:
+        """Leave nothing behind: there is an answer, or the client has left."""
         self._unwatch()
         if self._timer is not None:
             self._timer.cancel()
         self._context.node.waiting_fetches.discard(self)
-        self._deferred.resolve(self._respond(found))
+        self._context.connection.when_lost = None
 
     def _watch(self) -> None:
         for wanted in self._wanted:
@@ -125,10 +130,18 @@ class Fetch:
         total = 0
         is_enough = False
         for wanted in self._wanted:
-            data = PartitionData(partition_index=wanted.index, high_watermark=-1)
+            data = PartitionData(
+                partition_index=wanted.index, high_watermark=-1, records=b"", aborted_transactions=None
+            )
             partition = self._partition(wanted)
             if partition is None:
                 data.error_code = int(self._unknown(wanted))
+                data.aborted_transactions = []
+            elif self._is_replica:
+                data.error_code = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+                data.current_leader = LeaderIdAndEpoch(
+                    leader_id=self._context.node.node_id, leader_epoch=partition.leader_epoch
+                )
             else:
                 try:
                     self._read_partition(partition, wanted, data, left, minimum_one=not total)
@@ -136,7 +149,7 @@ class Fetch:
                     data.error_code = int(error.code)
             if data.error_code or data.diverging_epoch.epoch >= 0:
                 is_enough = True
-            size = len(data.records) if data.records is not None else 0
+            size = len(data.records)
             total += size
             left -= size
             found.append((wanted, data))
@@ -146,7 +159,6 @@ class Fetch:
         self, partition: Partition, wanted: WantedPartition, data: PartitionData, left: int, *, minimum_one: bool
     ) -> None:
         partition.check_leader_epoch(wanted.current_leader_epoch)
-        data.records = b""
         if wanted.last_fetched_epoch >= 0 and self._diverges(partition, wanted, data):
             return
         if left > 0 or minimum_one:
@@ -163,7 +175,7 @@ class Fetch:
         """Whether the client followed a log that ends earlier here (KIP-595)."""
         end = partition.end_offset_for_epoch(wanted.last_fetched_epoch)
         if end is None:
-            return False
+            raise OffsetOutOfRange(f"no segment has the epoch {wanted.last_fetched_epoch}")
         epoch, end_offset = end
         if epoch >= wanted.last_fetched_epoch and end_offset >= wanted.fetch_offset:
             return False

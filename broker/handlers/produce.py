@@ -85,6 +85,8 @@ class ProduceAnswer:
         part.base_offset = appended.base_offset
         part.log_append_time_ms = appended.log_append_time_ms
         part.log_start_offset = partition.log_start_offset
+        node.metrics.entries_appended += appended.end_offset - appended.base_offset
+        node.metrics.bytes_appended += len(batch)
         if not appended.acknowledged:
             self.wait(partition, appended, part)
 
@@ -160,6 +162,9 @@ def produce(request: ProduceRequest, context: Context) -> Any:
             partition = partitions.get(data.index) if partitions is not None else None
             if partition is None:
                 part.error_code = int(unknown if partitions is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                continue
+            if data.records is None:
+                part.error_code = int(ErrorCode.INVALID_RECORD)
                 continue
             append_or_hold(answer, partition, data.records, part, version)
     return answer.outcome(request.acks, request.timeout_ms)

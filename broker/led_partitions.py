@@ -1,0 +1,98 @@
+"""The partitions that this node leads, as the cluster image says: opened, changed and closed as commands are applied."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from walrusmq.broker.commands import CreatePartitions, CreateTopic, DeleteTopic, MoveLogStart, ResourceType, RolloverSegment, SetConfigs
+from walrusmq.broker.topic_configs import log_config
+from walrusmq.protocol.errors import UnknownTopicOrPartition
+
+if TYPE_CHECKING:
+    from walrusmq.broker.image_parts import PartitionImage, RolledOver, TopicImage
+    from walrusmq.broker.node import Node
+    from walrusmq.segments.partition import Partition
+
+logger = logging.getLogger("walrusmq.partitions")
+
+
+class LedPartitions:
+    """Two tables for the hot path, by topic name and by topic id, kept true to the image."""
+
+    __slots__ = ("_node", "by_id", "by_name")
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.by_id: dict[bytes, dict[int, Partition]] = {}
+        self.by_name: dict[str, dict[int, Partition]] = {}
+
+    def open_all(self) -> None:
+        """At the start: open every partition that we lead, drop what belongs to nobody, seal what an unclean stop left."""
+        node = self._node
+        for topic in node.image.topics.values():
+            self._open_topic(topic)
+        known = {(topic.id, index) for topic, index, _ in node.image.partitions()}
+        node.store.remove_strays(known)
+        for partition in self:
+            if partition.recovery is not None and partition.recovery.needs_rollover:
+                node.rollovers.begin(partition, "recovery")
+
+    def __iter__(self) -> Any:
+        for partitions in list(self.by_id.values()):
+            yield from list(partitions.values())
+
+    def follow(self, index: int, command: Any, result: Any) -> None:
+        """Do what an applied command asks of this node's files."""
+        match command:
+            case RolloverSegment():
+                self._rolled_over(command, result)
+            case CreateTopic() | CreatePartitions():
+                self._open_topic(result)
+            case DeleteTopic():
+                self._close_topic(command.topic_id)
+            case MoveLogStart():
+                self._log_start_moved(command)
+            case SetConfigs():
+                self._configure(command)
+
+    def _open_topic(self, topic: TopicImage) -> None:
+        config = log_config(topic.configs, self._node.settings)
+        for index, image in enumerate(topic.partitions):
+            if image.open.leader == self._node.node_id and index not in self.by_id.get(topic.id, ()):
+                self._open(topic, index, image, config)
+
+    def _open(self, topic: TopicImage, index: int, image: PartitionImage, config: Any) -> None:
+        partition = self._node.store.open_partition(
+            topic.name, topic.id, index, config, image.sealed, image.open, image.log_start_offset
+        )
+        partition.on_full = self._node.rollovers.begin
+        partitions = self.by_id.get(topic.id)
+        if partitions is None:
+            partitions = self.by_id[topic.id] = self.by_name[topic.name] = {}
+        partitions[index] = partition
+
+    def _close_topic(self, topic_id: bytes) -> None:
+        partitions = self.by_id.pop(topic_id, {})
+        for index, partition in partitions.items():
+            self.by_name.pop(partition.topic, None)
+            self._node.store.remove(topic_id, index)
+            self._node.held_appends.release(partition, UnknownTopicOrPartition("the topic was deleted"))
+
+    def _rolled_over(self, command: RolloverSegment, rolled: RolledOver) -> None:
+        partition = self.by_id.get(command.topic_id, {}).get(command.partition)
+        if partition is not None:
+            partition.open_next(rolled.open, rolled.sealed)
+            self._node.held_appends.release(partition, None)
+
+    def _log_start_moved(self, command: MoveLogStart) -> None:
+        partition = self.by_id.get(command.topic_id, {}).get(command.partition)
+        if partition is not None:
+            partition.move_log_start(command.log_start_offset)
+
+    def _configure(self, command: SetConfigs) -> None:
+        topic = self._node.image.topics_by_name.get(command.name)
+        if command.resource_type == ResourceType.TOPIC and topic is not None:
+            config = log_config(topic.configs, self._node.settings)
+            for partition in self.by_id.get(topic.id, {}).values():
+                partition.config = config

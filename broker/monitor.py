@@ -1,0 +1,86 @@
+"""The monitor loop: seals open segments that are full or old, and drops those that retention is done with."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING
+
+from walrusmq.broker.commands import MoveLogStart
+from walrusmq.broker.topic_configs import retention
+from walrusmq.protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from walrusmq.broker.node import Node
+    from walrusmq.segments.partition import Partition
+
+logger = logging.getLogger("walrusmq.monitor")
+
+#: Partitions looked at before other work gets its turn: about a millisecond.
+PARTITIONS_PER_TURN = 500
+
+
+class Monitor:
+    """Looks at every partition each ``monitor.check.ms``, at retention each ``log.retention.check.interval.ms``."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._task = asyncio.create_task(self._run(), name="monitor")
+
+    async def stop(self) -> None:
+        """Look no more."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        settings = self._node.settings
+        last_retention_s = self._node.clock.monotonic()
+        while True:
+            await asyncio.sleep(settings.monitor_check_ms / 1000)
+            await self._check_rollovers()
+            if self._node.clock.monotonic() - last_retention_s >= settings.log_retention_check_interval_ms / 1000:
+                last_retention_s = self._node.clock.monotonic()
+                await self._check_retention()
+
+    async def _check_rollovers(self) -> None:
+        now_ms = self._node.clock.now_ms()
+        for count, partition in enumerate(self._node.led, 1):
+            if partition.is_open:
+                reason = partition.rollover_due(now_ms)
+                if reason is not None:
+                    self._node.rollovers.begin(partition, reason)
+            if count % PARTITIONS_PER_TURN == 0:
+                await asyncio.sleep(0)
+
+    async def _check_retention(self) -> None:
+        now_ms = self._node.clock.now_ms()
+        for count, partition in enumerate(self._node.led, 1):
+            start = self._expired_before(partition, now_ms)
+            if start is not None:
+                await self._move_log_start(partition, start)
+            if count % PARTITIONS_PER_TURN == 0:
+                await asyncio.sleep(0)
+
+    def _expired_before(self, partition: Partition, now_ms: int) -> int | None:
+        topic = self._node.image.topics.get(partition.topic_id)
+        if topic is None:
+            return None
+        age_ms, size_bytes = retention(topic.configs, self._node.settings)
+        return partition.expired_before(
+            now_ms, -1 if age_ms is None else age_ms, -1 if size_bytes is None else size_bytes
+        )
+
+    async def _move_log_start(self, partition: Partition, offset: int) -> None:
+        try:
+            await self._node.propose(
+                MoveLogStart(topic_id=partition.topic_id, partition=partition.index, log_start_offset=offset)
+            )
+        except KafkaError as error:
+            logger.warning("%s: retention couldn't move the log's start to %d: %s", partition, offset, error)

@@ -1,0 +1,85 @@
+"""Rollovers: seal the open segment at an exact end, have the metadata log record it, open the next (design §2)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from walrusmq.broker.commands import RolloverReason, RolloverSegment
+from walrusmq.protocol.errors import KafkaError
+from walrusmq.segments.partition import SegmentGone
+
+if TYPE_CHECKING:
+    from walrusmq.broker.node import Node
+    from walrusmq.segments.facts import SealedSegment
+    from walrusmq.segments.partition import Partition
+
+logger = logging.getLogger("walrusmq.rollovers")
+
+#: How long to wait before a proposal whose outcome is unknown is made again.
+RETRY_S = 0.25
+
+
+class Rollovers:
+    """Runs at most one rollover per partition. Once a segment has stopped for it, it goes on until it is sealed."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._running: dict[Partition, asyncio.Task[None]] = {}
+
+    def begin(self, partition: Partition, reason: str) -> asyncio.Task[None]:
+        """Start sealing the partition's open segment, unless that is under way; ``reason`` is one of RolloverReason's."""
+        task = self._running.get(partition)
+        if task is None:
+            partition.stop()
+            task = asyncio.get_running_loop().create_task(self._roll(partition, reason), name=f"rollover {partition}")
+            self._running[partition] = task
+            task.add_done_callback(lambda _: self._running.pop(partition, None))
+        return task
+
+    async def finish(self) -> None:
+        """Wait for what is under way."""
+        if self._running:
+            await asyncio.wait(list(self._running.values()))
+
+    async def _roll(self, partition: Partition, reason: str) -> None:
+        try:
+            sealed = await partition.seal()
+        except SegmentGone:
+            return
+        command = self._command(partition, sealed, reason)
+        while self._is_wanted(partition, sealed.id):
+            try:
+                await self._node.propose(command)
+            except KafkaError as error:
+                if self._node.is_stopping or not self._is_wanted(partition, sealed.id):
+                    return
+                logger.warning("segment %s:%d is sealed at %d, and recording it failed (%s): trying again",
+                               partition, sealed.id, sealed.end_offset, error)
+                await asyncio.sleep(RETRY_S)
+            else:
+                self._node.metrics.count_rollover(reason)
+
+    def _is_wanted(self, partition: Partition, segment_id: int) -> bool:
+        topic = self._node.image.topics.get(partition.topic_id)
+        return topic is not None and topic.partitions[partition.index].open.id == segment_id
+
+    def _command(self, partition: Partition, sealed: SealedSegment, reason: str) -> RolloverSegment:
+        node = self._node
+        return RolloverSegment(
+            topic_id=partition.topic_id,
+            partition=partition.index,
+            segment_id=sealed.id,
+            leader=node.node_id,
+            leader_incarnation=node.incarnation,
+            first_offset=sealed.first_offset,
+            end_offset=sealed.end_offset,
+            size_bytes=sealed.size_bytes,
+            max_timestamp=sealed.max_timestamp,
+            max_timestamp_offset=sealed.max_timestamp_offset,
+            members=list(sealed.members),
+            reason=int(RolloverReason[reason.upper()]),
+            next_leader=node.node_id,
+            next_members=[node.node_id],
+        )
