@@ -42,7 +42,7 @@ def describe_topic_partitions(
     if request.cursor is not None:
         names = names[bisect_left(names, request.cursor.topic_name) :]
         if names and names[0] == request.cursor.topic_name:
-            first = request.cursor.partition_index
+            first = max(request.cursor.partition_index, 0)
     return _page(names, first, min(max(request.response_partition_limit, 1), MAX_PAGE_PARTITIONS), image)
 
 

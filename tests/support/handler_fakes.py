@@ -10,8 +10,8 @@ from typing import Any
 from walrusmq.broker.commands import CommandListener, RegisterNode, decode_command, encode_command
 from walrusmq.broker.image import ClusterImage
 from walrusmq.broker.settings import Settings
-from walrusmq.protocol.errors import FencedLeaderEpoch, KafkaError, UnknownLeaderEpoch
 from walrusmq.protocol.codec import codec
+from walrusmq.protocol.errors import FencedLeaderEpoch, KafkaError, UnknownLeaderEpoch
 
 
 @dataclass(slots=True)
