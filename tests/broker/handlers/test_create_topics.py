@@ -139,12 +139,12 @@ def test_without_time_nothing_is_created(timeout_ms: int) -> None:
 def test_a_topic_that_is_not_confirmed_in_time_gets_an_uncertain_error() -> None:
     async def scenario() -> tuple[int, bool]:
         node = FakeNode()
-        node.hold = asyncio.Event()
+        node.hold, created = asyncio.Event(), asyncio.Event()
+        node.image.subscribe(lambda *_: created.set())
         request = CreateTopicsRequest(topics=[topic("t")], timeout_ms=1)
         response = await create_topics(request, FakeContext(node, 7, FakeConnection()))  # type: ignore[arg-type]
         node.hold.set()
-        while "t" not in node.image.topics_by_name:
-            await asyncio.sleep(0)
+        await created.wait()
         return response.topics[0].error_code, bool(response.topics[0].configs)
 
     assert asyncio.run(scenario()) == (ErrorCode.REQUEST_TIMED_OUT, False)

@@ -19,7 +19,7 @@ ID = b"t" * 16
 
 @pytest.fixture
 def node() -> FakeNode:
-    """Topic t: partition 0 has offsets 2 to 9, of which those below 8 are committed, in two epochs; 1 is led elsewhere."""
+    """Topic t: partition 0 has offsets 2 to 9, committed below 8, in two epochs; partition 1 is led elsewhere."""
     node = FakeNode()
     node.apply(CreateTopic(topic_id=ID, name="t", partitions=[NewPartition(assigned=[1])] * 2))
     node.apply(
