@@ -56,6 +56,7 @@ class CommitThread:
         self._wanted: dict[OpenLog, SyncDone] = {}
         self._dirty: dict[OpenLog, SyncDone] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._timers: dict[OpenLog, asyncio.TimerHandle] = {}
         self._pinned = 0
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -77,15 +78,25 @@ class CommitThread:
                 self._timer = self._running_loop().call_later(self._interval_s, self._hand_over_dirty)
             dirty[log] = done
 
+    def request_within(self, log: OpenLog, done: SyncDone, delay_ms: int) -> None:
+        """Sync when `flush.ms` have passed since the first of these calls that no sync has answered."""
+        if log not in self._timers:
+            self._timers[log] = self._running_loop().call_later(delay_ms / 1000, self._due, log, done)
+
     def forget(self, log: OpenLog) -> None:
         """The log goes away: don't begin another sync of it."""
         self._wanted.pop(log, None)
         self._dirty.pop(log, None)
+        timer = self._timers.pop(log, None)
+        if timer is not None:
+            timer.cancel()
 
     async def stop(self) -> None:
         """End the thread once what was handed over is synced and reported."""
         if self._timer is not None:
             self._timer.cancel()
+        for timer in self._timers.values():
+            timer.cancel()
         thread = self._thread
         if thread is None:
             return
@@ -108,6 +119,10 @@ class CommitThread:
     def _hand_over_dirty(self) -> None:
         dirty, self._dirty = self._dirty, {}
         self._put(dirty, is_urgent=False)
+
+    def _due(self, log: OpenLog, done: SyncDone) -> None:
+        del self._timers[log]
+        self._put({log: done}, is_urgent=False)
 
     def _put(self, logs: dict[OpenLog, SyncDone], *, is_urgent: bool) -> None:
         if logs and self._thread is None:

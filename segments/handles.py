@@ -75,7 +75,7 @@ class LogFile:
 
 
 class HandlePool:
-    """The open files of a store, bounded by `max_open_files`: second chance for what was used since it was last asked."""
+    """The open files of a store, bounded by `max_open_files`. What was used since it was last looked at stays open."""
 
     def __init__(self, files: Files, max_open_files: int) -> None:
         assert max_open_files > 0

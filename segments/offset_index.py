@@ -53,9 +53,13 @@ class OffsetIndex:
         at = bisect_right(self.positions, position) - 1
         return (self.first_offset, 0) if at < 0 else self._entry(at)
 
+    def count_before(self, position: int) -> int:
+        """How many entries are for batches that begin before `position`."""
+        return bisect_left(self.positions, position)
+
     def truncate(self, end_position: int) -> None:
         """Forget batches that begin at `end_position` or later: the log was cut there."""
-        kept = bisect_left(self.positions, end_position)
+        kept = self.count_before(end_position)
         del self.positions[kept:]
         del self.relative_offsets[kept:]
         self.next_position = (self.positions[-1] if kept else 0) + INDEX_INTERVAL_BYTES

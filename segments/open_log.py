@@ -1,29 +1,34 @@
-"""The log file of a partition's open segment: where it ends, how far that end is synced, and the write that moves it."""
+"""The log file of a partition's open segment: where it ends, how far it is synced, and the write that moves its end."""
 
 from __future__ import annotations
 
 import errno
 import os
 
+from walrusmq.segments.checkpoint import TrustedPoint
 from walrusmq.segments.facts import OpenSegment
 from walrusmq.segments.files import Files
 from walrusmq.segments.handles import LogFile, OpenFile
+from walrusmq.segments.index_files import IndexFiles
 from walrusmq.segments.indexes import SegmentIndexes
 from walrusmq.segments.partition_folder import PartitionFolder
 
 
 class OpenLog:
-    """Batches back to back. The file is made by the first write; ends and positions only ever grow until a failed sync."""
+    """Batches back to back. The file is made by the first write; its ends only grow, until a sync fails."""
 
     __slots__ = (
         "_files",
-        "_folder",
+        "checkpoint_position",
         "end_offset",
         "facts",
         "file",
+        "folder",
         "folders_to_sync",
         "has_leftover",
+        "index_files",
         "indexes",
+        "is_rewound",
         "position",
         "started_ms",
         "sync_error",
@@ -35,22 +40,40 @@ class OpenLog:
         self.facts = facts
         self.file = file
         self._files = files
-        self._folder = folder
+        self.folder = folder
         self.indexes = SegmentIndexes(facts.first_offset)
+        self.index_files = IndexFiles(files, folder, facts.id)
         self.end_offset = facts.first_offset
         """The offset that the next batch gets."""
         self.position = 0
         """Where the next batch goes."""
         self.synced_offset = facts.first_offset
         self.synced_position = 0
+        self.checkpoint_position = 0
+        """Up to where the last checkpoint spares a recovery the scan."""
         self.started_ms = -1
         """When the first batch came; -1 while there is none."""
         self.folders_to_sync: tuple[str, ...] = ()
         """Folders whose entries must be on disk before any batch counts as synced."""
         self.has_leftover = False
         """Whether a failed write may have left bytes behind the end."""
+        self.is_rewound = False
+        """Whether a sync has failed, and the log ends where the last one before it succeeded."""
         self.sync_error: OSError | None = None
         """Why this file is never synced again: set once, on the commit thread."""
+
+    def resume(self, point: TrustedPoint) -> None:
+        """The log was synced up to `point`, and goes on there."""
+        self.end_offset = self.synced_offset = point.end_offset
+        self.position = self.synced_position = self.checkpoint_position = point.position
+        self.started_ms = point.started_ms
+
+    def ends_at(self, point: TrustedPoint) -> bool:
+        """Whether `point` is about this log, and its file ends just there. Raises OSError."""
+        facts = self.facts
+        if (point.segment_id, point.first_offset) != (facts.id, facts.first_offset):
+            return False
+        return (self._files.size_of(self.file.path) or 0) == point.position
 
     def write(self, batch: memoryview, entries: int, max_timestamp: int) -> None:
         """Write one placed batch at the end. Raises OSError, and then nothing has changed."""
@@ -74,8 +97,16 @@ class OpenLog:
         self.position = position + size
         self.end_offset = offset + entries
 
+    def synced_to(self, end_offset: int, position: int) -> None:
+        """All up to there is on disk, and so are the names of the file and its folder."""
+        self.synced_offset, self.synced_position = end_offset, position
+        if self.folders_to_sync:
+            self.folders_to_sync = ()
+            self.folder.is_durable = True
+
     def rewind(self) -> None:
-        """Go back to the synced end: the bytes behind it may never reach the disk."""
+        """Go back to the synced end: the bytes behind it may never reach the disk. Nothing is written after this."""
+        self.is_rewound = True
         self.end_offset = self.synced_offset
         self.position = self.synced_position
         self.has_leftover = True
@@ -88,7 +119,7 @@ class OpenLog:
 
     def _prepare(self) -> OpenFile:
         if not self.position and not self.folders_to_sync:
-            self.folders_to_sync = self._folder.create()
+            self.folders_to_sync = self.folder.create()
         handle = self.file.open(create=True)
         if self.has_leftover:
             self.cut_leftover()

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+from contextlib import suppress
+
 from walrusmq.segments.files import Files
-from walrusmq.segments.small_files import write_exactly
+from walrusmq.segments.small_files import UNFINISHED, write_exactly
+
+logger = logging.getLogger("walrusmq.segments")
 
 TOPIC_ID_BYTES = 16
 TOPIC_NAME_FILE = "topic"
 LOG, INDEX, TIMES, PRODUCERS, CHECKPOINT = "log", "index", "times", "producers", "checkpoint"
 SUFFIXES = (LOG, INDEX, TIMES, PRODUCERS, CHECKPOINT)
+ASIDE = ".aside"
 
 
 def folder_name(topic_id: bytes, index: int) -> str:
@@ -30,13 +36,15 @@ def parse_folder_name(name: str) -> tuple[bytes, int] | None:
 class PartitionFolder:
     """Where one partition's files are. Making it costs nothing; the folder is made with the first append."""
 
-    __slots__ = ("_files", "_parent", "is_durable", "path", "topic")
+    __slots__ = ("_files", "_parent", "is_durable", "is_made", "path", "topic")
 
     def __init__(self, files: Files, parent: str, topic: str, topic_id: bytes, index: int) -> None:
         self._files = files
         self._parent = parent
         self.topic = topic
         self.path = f"{parent}/{folder_name(topic_id, index)}"
+        self.is_made = False
+        """Whether there is a folder, or a first append has begun to make it."""
         self.is_durable = False
         """Whether the folder's own entry in its parent is on disk."""
 
@@ -51,6 +59,7 @@ class PartitionFolder:
         """
         if self.is_durable:
             return (self.path,)
+        self.is_made = True
         name = self.topic.encode()
         self._files.mkdir(self.path)
         fd = self._files.open(f"{self.path}/{TOPIC_NAME_FILE}", create=True)
@@ -60,11 +69,37 @@ class PartitionFolder:
             self._files.close(fd)
         return (self.path, self._parent)
 
-    def segment_files(self) -> list[tuple[int, str, str]]:
-        """(segment id, suffix, path) of every file that belongs to a segment. Raises OSError."""
-        found = []
+    def remove_leftovers(self, sealed_ids: set[int], open_id: int) -> None:
+        """Remove files of segments that aren't in the chain any more, and what was never finished. Raises OSError.
+
+        A segment behind the open one can hold nothing acknowledged, since its rollover wasn't recorded. Where its log
+        isn't empty all the same, the metadata log has lost something: the file is set aside, not removed.
+        """
         for name in self._files.listdir(self.path):
+            path = f"{self.path}/{name}"
             number, _, suffix = name.partition(".")
-            if suffix in SUFFIXES and number.isascii() and number.isdigit():
-                found.append((int(number), suffix, f"{self.path}/{name}"))
-        return found
+            if name.endswith(UNFINISHED):
+                self._files.unlink(path)
+            if suffix not in SUFFIXES or not (number.isascii() and number.isdigit()):
+                continue
+            segment_id = int(number)
+            if segment_id == open_id or (segment_id in sealed_ids and suffix != CHECKPOINT):
+                continue
+            if suffix == LOG and segment_id > open_id and self._files.size_of(path):
+                logger.error("%s isn't empty, but no rollover to it is recorded: set aside as %s", path, path + ASIDE)
+                self._files.replace(path, path + ASIDE)
+                continue
+            if suffix == LOG:
+                logger.warning("removing %s, which isn't in the chain of %s", path, self.topic)
+            self._files.unlink(path)
+
+    def remove_segments(self, segment_ids: list[int]) -> None:
+        """Remove all files of these segments that are there. Raises OSError."""
+        for segment_id in segment_ids:
+            for suffix in SUFFIXES:
+                self.remove_file(segment_id, suffix)
+
+    def remove_file(self, segment_id: int, suffix: str) -> None:
+        """Remove one file if it is there. Raises OSError."""
+        with suppress(FileNotFoundError):
+            self._files.unlink(self.file(segment_id, suffix))

@@ -165,7 +165,8 @@ def decode_snapshot(data: bytes) -> Snapshot:
         producer_id, epoch, last_seen_ms, batch_count = _PRODUCER.unpack_from(data, position)
         position += _PRODUCER.size
         batches = tuple(
-            ProducerBatch._make(_BATCH.unpack_from(data, position + index * _BATCH.size)) for index in range(batch_count)
+            ProducerBatch._make(_BATCH.unpack_from(data, at))
+            for at in range(position, position + batch_count * _BATCH.size, _BATCH.size)
         )
         position += batch_count * _BATCH.size
         snapshot.append((producer_id, epoch, last_seen_ms, batches))

@@ -12,6 +12,8 @@ from walrusmq.protocol.records.crc import crc32c
 from walrusmq.segments.files import Buffer, Files
 
 _HEAD = Struct("<4sHxxIQ")  # kind, version, CRC-32C of the payload, its size
+UNFINISHED = ".new"
+"""Added to the name of a file that is being written."""
 MAX_SMALL_FILE_BYTES = 1 << 30
 """More than any of these files can need: a longer one isn't ours."""
 
@@ -73,7 +75,7 @@ def write_exactly(files: Files, fd: int, data: Buffer, position: int) -> None:
 
 def write_whole(files: Files, path: str, data: bytes) -> None:
     """Put a file in place of `path`, synced before its name changes. The caller syncs the folder where that matters."""
-    aside = path + ".new"
+    aside = path + UNFINISHED
     fd = files.open(aside, create=True)
     try:
         write_exactly(files, fd, data, 0)

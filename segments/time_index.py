@@ -11,7 +11,7 @@ from bisect import bisect_left
 
 
 class TimeIndex:
-    """Ascending (running maximum of the timestamps in ms, offset) pairs; each offset has an entry in the offset index."""
+    """Ascending (running maximum of the timestamps in ms, offset) pairs. The offset index knows each offset too."""
 
     __slots__ = ("first_offset", "relative_offsets", "timestamps")
 
@@ -39,8 +39,12 @@ class TimeIndex:
         at = bisect_left(self.timestamps, timestamp) - 1
         return self.first_offset + (self.relative_offsets[at] if at >= 0 else 0)
 
+    def count_before(self, offset: int) -> int:
+        """How many entries stand before `offset`."""
+        return bisect_left(self.relative_offsets, offset - self.first_offset)
+
     def truncate(self, end_offset: int) -> None:
         """Forget entries at `end_offset` or later: the log was cut there."""
-        kept = bisect_left(self.relative_offsets, end_offset - self.first_offset)
+        kept = self.count_before(end_offset)
         del self.relative_offsets[kept:]
         del self.timestamps[kept:]
