@@ -11,10 +11,9 @@ from walrusmq.broker.dispatcher import handles
 from walrusmq.broker.proposals import propose_each
 from walrusmq.broker.topic_configs import describe
 from walrusmq.broker.topic_ids import new_topic_id
-from walrusmq.broker.topics import TopicPlanner, check_partition_total
+from walrusmq.broker.topics import METADATA_LOG_NAME, TopicPlanner, check_partition_total
 from walrusmq.protocol.errors import InvalidRequest, KafkaError, RequestTimedOut
 from walrusmq.protocol.messages.create_topics import (
-    CreatableTopic,
     CreatableTopicConfigs,
     CreatableTopicResult,
     CreateTopicsRequest,
@@ -32,7 +31,11 @@ async def create_topics(request: CreateTopicsRequest, context: Context) -> Creat
     An answer without error means that the topic can be produced to and fetched from at once.
     """
     node = context.node
-    results = _plan(request, node)
+    counts = Counter(topic.name for topic in request.topics)
+    refusal = _refusal(request, counts, node)
+    if refusal is not None:
+        return CreateTopicsResponse(topics=[_failed(topic.name, refusal) for topic in request.topics])
+    results = _plan(request, counts, node)
     commands = [outcome for outcome in results.values() if isinstance(outcome, CreateTopic)]
     if not request.validate_only:
         outcomes = await propose_each(node.propose, commands, request.timeout_ms)
@@ -47,30 +50,27 @@ async def create_topics(request: CreateTopicsRequest, context: Context) -> Creat
     )
 
 
-def _plan(request: CreateTopicsRequest, node: Node) -> dict[str, CreateTopic | KafkaError]:
+def _plan(request: CreateTopicsRequest, counts: Counter[str], node: Node) -> dict[str, CreateTopic | KafkaError]:
     """By name, in the request's order, the command or the error that says why there is none."""
-    counts = Counter(topic.name for topic in request.topics)
     planner = TopicPlanner(node.image, node.settings)
-    refusal = _refusal([topic for topic in request.topics if counts[topic.name] == 1], request.timeout_ms, node)
     planned: dict[str, CreateTopic | KafkaError] = {}
     for topic in request.topics:
         try:
             if counts[topic.name] > 1:
                 raise InvalidRequest(f"the request names topic {topic.name} {counts[topic.name]} times")
-            if refusal is not None:
-                raise refusal
             planned[topic.name] = planner.plan(topic, new_topic_id())
         except KafkaError as error:
             planned[topic.name] = error
     return planned
 
 
-def _refusal(topics: list[CreatableTopic], timeout_ms: int, node: Node) -> KafkaError | None:
-    """What is wrong with the request as a whole."""
-    if timeout_ms <= 0:
-        return RequestTimedOut(f"a timeout of {timeout_ms} ms leaves no time: nothing was created")
+def _refusal(request: CreateTopicsRequest, counts: Counter[str], node: Node) -> KafkaError | None:
+    """What is wrong with the request as a whole; topics that are refused for their names don't count."""
+    if request.timeout_ms <= 0:
+        return RequestTimedOut(f"a timeout of {request.timeout_ms} ms leaves no time: nothing was created")
+    creatable = [topic for topic in request.topics if counts[topic.name] == 1 and topic.name != METADATA_LOG_NAME]
     try:
-        check_partition_total(topics, node.settings)
+        check_partition_total(creatable, node.settings)
     except KafkaError as error:
         return error
     return None

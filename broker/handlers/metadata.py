@@ -51,10 +51,11 @@ def metadata(request: MetadataRequest, context: Context) -> MetadataResponse | C
     refusal = _refusal(wanted, version)
     if refusal is not ErrorCode.NONE:
         return MetadataResponse(
+            error_code=refusal,
             topics=[
                 MetadataResponseTopic(error_code=refusal, name=topic.name or "", topic_id=topic.topic_id)
                 for topic in wanted
-            ]
+            ],
         )
     if any(topic.topic_id != ZERO_UUID for topic in wanted):
         return _respond(request, context, _entries_by_id(context, wanted))

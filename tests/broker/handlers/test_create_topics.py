@@ -127,6 +127,8 @@ def test_too_many_partitions_refuse_the_whole_request_but_doubled_names_do_not_c
     assert codes(create(FakeNode(), topic("a", many), topic("b", many), validate_only=True)) == {"a": 44, "b": 44}
     doubled = create(FakeNode(), topic("a", many), topic("a", many), topic("b"), validate_only=True)
     assert codes(doubled) == {"a": 42, "b": 0}
+    reserved = create(FakeNode(), topic("__cluster_metadata", 2 * many), topic("b"), validate_only=True)
+    assert codes(reserved) == {"__cluster_metadata": 42, "b": 0}
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
