@@ -12,7 +12,7 @@ from typing import Any
 
 from construct import FormatField
 
-from walrusmq.protocol.compiler import UUID_FORMAT, Run, Source, format_character, least_bytes
+from walrusmq.protocol.compiler import UUID_FORMAT, Run, Source, format_character, has_records, least_bytes
 from walrusmq.protocol.errors import MalformedMessage
 from walrusmq.protocol.layout import MIN_TAGGED_FIELD_BYTES, Absent, StructAdapter, TaggedFields
 from walrusmq.protocol.primitives import (
@@ -106,6 +106,9 @@ class _DecoderWriter:
     def write(self) -> Decoder:
         source = self.source
         with source.block("def decode(buffer, position=0):"):
+            if has_records(self.layout):
+                with source.block("if type(buffer) is not memoryview:"):
+                    source.line("buffer = memoryview(buffer)")
             source.line("limit = len(buffer)")
             source.line("p = position")
             with source.block("try:"):
@@ -208,7 +211,7 @@ class _DecoderWriter:
             case Text():
                 self.source.line(f"{target} = utf_8_decode(buffer[p:e], None, True)[0]")
             case RecordBytes():
-                self.source.line(f"{target} = memoryview(buffer)[p:e]")
+                self.source.line(f"{target} = buffer[p:e]")
             case _:
                 self.source.line(f"{target} = bytes(buffer[p:e])")
         self.source.line("p = e")

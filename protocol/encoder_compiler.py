@@ -11,7 +11,7 @@ from typing import Any
 
 from construct import FormatField
 
-from walrusmq.protocol.compiler import UUID_FORMAT, Run, Source, format_character, has_records
+from walrusmq.protocol.compiler import UUID_FORMAT, Run, Source, format_character
 from walrusmq.protocol.errors import UnencodableMessage, ValueOutOfRange
 from walrusmq.protocol.layout import Absent, StructAdapter, TaggedFields, build
 from walrusmq.protocol.primitives import (
@@ -235,7 +235,6 @@ class _EncoderWriter:
         if not construct.fields:
             self.run.add("x")
             return
-        assert not any(has_records(each.subcon) for each in construct.fields), "records in a tagged field"
         name = self.source.fresh("tagged_fields")
         self.pending_functions.append(lambda: self._tagged_fields_function(name, construct))
         defaults = " and ".join(self._is_plainly_default(each.field, message) for each in construct.fields)

@@ -14,7 +14,7 @@ from typing import Any
 from construct import Adapter, Construct, ConstructError, Struct, stream_read, stream_write
 
 from walrusmq.protocol.errors import MalformedMessage, UnsupportedField, UnsupportedVersion, ValueOutOfRange
-from walrusmq.protocol.primitives import Array, OrNull, Prefixed, Uvarint, remaining_bytes
+from walrusmq.protocol.primitives import Array, OrNull, Prefixed, RecordBytes, Uvarint, remaining_bytes
 from walrusmq.protocol.schema import Field, is_declared, schema_of
 
 TAGGED_FIELDS = "(tagged fields)"
@@ -46,6 +46,7 @@ class TaggedField:
 
     def __init__(self, field: Field, subcon: Any) -> None:
         assert field.tag is not None, f"{field.name} is tagged, but has no tag"
+        assert not isinstance(subcon, RecordBytes), f"{field.name}: records can't be tagged, as they aren't copied"
         self.tag = field.tag
         self.field = field
         self.subcon = subcon

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,7 @@ def read_vectors(path: Path) -> Iterator[tuple[int, Vector]]:
                 yield number, vector
     except json.JSONDecodeError as error:
         raise UnreadableVectors(f"line {number} is no JSON: {error}") from None
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise UnreadableVectors(getattr(error, "strerror", None) or str(error)) from None
 
 
