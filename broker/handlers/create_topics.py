@@ -42,9 +42,10 @@ async def create_topics(request: CreateTopicsRequest, context: Context) -> Creat
         for command, outcome in zip(commands, outcomes, strict=True):
             if isinstance(outcome, KafkaError):
                 results[command.name] = outcome
+    shown = ShownConfigs(node)
     return CreateTopicsResponse(
         topics=[
-            _failed(name, outcome) if isinstance(outcome, KafkaError) else _created(outcome, node)
+            _failed(name, outcome) if isinstance(outcome, KafkaError) else _created(outcome, shown)
             for name, outcome in results.items()
         ]
     )
@@ -80,23 +81,41 @@ def _failed(name: str, error: KafkaError) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=error.code, error_message=str(error), configs=[])
 
 
-def _created(command: CreateTopic, node: Node) -> CreatableTopicResult:
+def _created(command: CreateTopic, shown: ShownConfigs) -> CreatableTopicResult:
     """What the topic is, or would be, like: Kafka gives the id that it made up even for ``validate_only``."""
-    configs = {config.name: config.value for config in command.configs if config.value is not None}
     return CreatableTopicResult(
         name=command.name,
         topic_id=command.topic_id,
         error_message=None,
         num_partitions=len(command.partitions),
         replication_factor=len(command.partitions[0].assigned),
-        configs=[
-            CreatableTopicConfigs(
-                name=row.name,
-                value=row.value,
-                read_only=row.is_read_only,
-                config_source=row.source,
-                is_sensitive=row.is_sensitive,
-            )
-            for row in describe(configs, node.settings)
-        ],
+        configs=shown.of(command),
     )
+
+
+class ShownConfigs:
+    """The configs of new topics as the answer shows them: made once for all topics that have the same."""
+
+    __slots__ = ("_by_own", "_node")
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._by_own: dict[tuple[tuple[str, str | None], ...], list[CreatableTopicConfigs]] = {}
+
+    def of(self, command: CreateTopic) -> list[CreatableTopicConfigs]:
+        """Every config of the topic with its value and where that comes from."""
+        own = tuple((config.name, config.value) for config in command.configs)
+        shown = self._by_own.get(own)
+        if shown is None:
+            configs = {name: value for name, value in own if value is not None}
+            shown = self._by_own[own] = [
+                CreatableTopicConfigs(
+                    name=row.name,
+                    value=row.value,
+                    read_only=row.is_read_only,
+                    config_source=row.source,
+                    is_sensitive=row.is_sensitive,
+                )
+                for row in describe(configs, self._node.settings)
+            ]
+        return shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from walrusmq.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED_FOR, TOPIC_OPERATIONS
@@ -111,22 +111,35 @@ def _with_operations(topic: MetadataResponseTopic) -> MetadataResponseTopic:
 # --- the topics' entries
 
 
-class Entries:
-    """The entries of topics as of one index of the metadata log. They are shared by answers and never changed."""
+class Placement(NamedTuple):
+    """Where partitions are: one for all that are on the same nodes, since thousands of partitions have few of them."""
 
-    __slots__ = ("_by_id", "_index", "_node_lists")
+    error_code: ErrorCode
+    leader_id: int
+    replica_nodes: list[int]
+    isr_nodes: list[int]
+    offline_replicas: list[int]
+
+
+class Entries:
+    """The entries of topics as of one index of the metadata log. They are shared by answers and never changed.
+
+    So clients that poll for all topics have them made once per change of the image.
+    """
+
+    __slots__ = ("_by_id", "_index", "_placements")
 
     def __init__(self) -> None:
         self._index = -1
         self._by_id: dict[bytes, MetadataResponseTopic] = {}
-        self._node_lists: dict[tuple[int, ...], list[int]] = {}
+        self._placements: dict[tuple[tuple[int, ...], tuple[int, ...], int], Placement] = {}
 
     def of(self, topic: TopicImage, image: ClusterImage) -> MetadataResponseTopic:
-        """The topic's entry; clients that poll for all topics get it made once per change."""
+        """The topic's entry."""
         if self._index != image.applied_index:
             self._index = image.applied_index
             self._by_id.clear()
-            self._node_lists.clear()
+            self._placements.clear()
         entry = self._by_id.get(topic.id)
         if entry is None:
             entry = self._by_id[topic.id] = MetadataResponseTopic(
@@ -138,24 +151,31 @@ class Entries:
         return entry
 
     def _partition(self, index: int, partition: PartitionImage, image: ClusterImage) -> MetadataResponsePartition:
-        leader = partition.open.leader
-        is_led = leader in image.nodes
+        segment = partition.open
+        key = (partition.assigned, segment.members, segment.leader)
+        placement = self._placements.get(key)
+        if placement is None:
+            placement = self._placements[key] = _placement(*key, image)
         return MetadataResponsePartition(
-            error_code=ErrorCode.NONE if is_led else ErrorCode.LEADER_NOT_AVAILABLE,
+            error_code=placement.error_code,
             partition_index=index,
-            leader_id=leader if is_led else -1,
-            leader_epoch=partition.open.leader_epoch,
-            replica_nodes=self._node_list(partition.assigned),
-            isr_nodes=self._node_list(partition.open.members),
-            offline_replicas=self._node_list(tuple(node for node in partition.assigned if node not in image.nodes)),
+            leader_id=placement.leader_id,
+            leader_epoch=segment.leader_epoch,
+            replica_nodes=placement.replica_nodes,
+            isr_nodes=placement.isr_nodes,
+            offline_replicas=placement.offline_replicas,
         )
 
-    def _node_list(self, nodes: tuple[int, ...]) -> list[int]:
-        """One list for all partitions on the same nodes: with thousands of partitions that is most of the memory."""
-        found = self._node_lists.get(nodes)
-        if found is None:
-            found = self._node_lists[nodes] = list(nodes)
-        return found
+
+def _placement(assigned: tuple[int, ...], members: tuple[int, ...], leader: int, image: ClusterImage) -> Placement:
+    is_led = leader in image.nodes
+    return Placement(
+        error_code=ErrorCode.NONE if is_led else ErrorCode.LEADER_NOT_AVAILABLE,
+        leader_id=leader if is_led else -1,
+        replica_nodes=list(assigned),
+        isr_nodes=list(members),
+        offline_replicas=[node for node in assigned if node not in image.nodes],
+    )
 
 
 _entries_of_node: WeakKeyDictionary[Any, Entries] = WeakKeyDictionary()
