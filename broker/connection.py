@@ -34,6 +34,8 @@ PRODUCE_KEY = 0
 MAX_SENT_PER_TURN_BYTES = 1 << 22
 #: What is read from a file when the socket is full: its leaving the transport's buffer says that there is room again.
 REFILL_BYTES = 1 << 17
+#: Answers that are ready go out together, and at the latest when there are so many pieces.
+FLUSH_AT_PARTS = 256
 HAS_SENDFILE = hasattr(os, "sendfile") and os.uname().sysname == "Linux"
 
 
@@ -175,7 +177,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def _may_handle(self, view: memoryview, position: int) -> bool:
         """Whether the next request may be begun: one at a time, but produce requests may follow produce requests."""
-        if self._is_write_paused or self._is_exclusive or self._outgoing:
+        if len(self._outgoing) >= FLUSH_AT_PARTS:
+            self._pump()
+        if self._is_write_paused or self._is_exclusive or self._turn_is_scheduled:
             return False
         if not self._slots:
             return True
@@ -188,7 +192,7 @@ class Connection(asyncio.BufferedProtocol):
         """Give a frame that has not come whole a buffer of its own, no larger than what has come justifies."""
         have = len(start)
         need = PREFIX_BYTES + _SIZE.unpack_from(start)[0] if have >= PREFIX_BYTES else PREFIX_BYTES
-        self._frame = self._pool.take(min(need, max(self._listener.first_buffer_bytes, have)))
+        self._frame = self._pool.take(min(need, max(self._listener.first_buffer_bytes, 2 * have)))
         self._frame[:have] = start
         self._frame_have, self._frame_need = have, need
         self._pause_if_memory_is_short()
@@ -272,8 +276,6 @@ class Connection(asyncio.BufferedProtocol):
     def _go_on(self) -> None:
         """Something was answered or left: take up what had to wait."""
         if self._is_parsing or self.is_closing or self._is_ending or self._backlog is None:
-            return
-        if self._is_write_paused or self._outgoing:
             return
         view = memoryview(self._backlog)
         if len(view) >= PREFIX_BYTES + 2 and not self._may_handle(view, PREFIX_BYTES):

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import walrusmq
@@ -40,6 +41,8 @@ CLIENT_LISTENER = "CLIENT"
 STOP_GRACE_S = 5.0
 #: Peers that are warned about: enough to see the pattern, few enough to be no flood.
 MAX_LOOPBACK_WARNINGS = 16
+#: Lines of /readyz about partitions that can't be written.
+MAX_REASONS = 20
 LOOPBACK_PREFIXES = ("127.", "::1", "localhost", "::ffff:127.")
 
 
@@ -151,7 +154,13 @@ class Node:
             if self.failure is not None:
                 return [f"the metadata log can't be followed: {self.failure}"]
             return ["stopping" if self.is_stopping else "starting"]
-        return self.store.write_failures()
+        problems = [
+            f"{partition} can't be written: {error}"
+            for partition, error in islice(self.store.write_problems.items(), MAX_REASONS)
+        ]
+        if self._log.is_disk_failing:
+            problems.append("the metadata log can't be written")
+        return problems
 
     # --- inside
 
@@ -163,6 +172,7 @@ class Node:
             self.clock,
             max_open_files=settings.max_open_files,
             fsync_interval_ms=settings.fsync_interval_ms,
+            producer_id_expiration_ms=settings.producer_id_expiration_ms,
         )
         self.store.start()
         self._opened.push_async_callback(self.store.stop)

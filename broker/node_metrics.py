@@ -38,8 +38,8 @@ def node_metrics(node: Node) -> tuple[Metrics, LoopLag]:
     metrics.provide(TOPICS, lambda: len(node.image.topics))
     metrics.provide(PARTITIONS, lambda: node.image.partition_count)
     metrics.provide(SEGMENTS, lambda: node.image.partition_count + node.image.sealed_segment_count)
-    metrics.provide(FSYNCS, lambda: node.store.fsyncs)
-    metrics.provide(FSYNC_SECONDS, lambda: node.store.fsync_seconds)
+    metrics.provide(FSYNCS, lambda: node.store.counters.syncs)
+    metrics.provide(FSYNC_SECONDS, lambda: node.store.counters.sync_seconds)
     metrics.provide(LOOP_LAG, lambda: lag.last_seconds)
     metrics.provide(LOOP_LAG_MAX, lambda: lag.max_seconds)
     return metrics, lag

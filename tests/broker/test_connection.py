@@ -111,7 +111,7 @@ def test_acks_0_gets_no_answer_and_an_error_closes_the_connection_after_earlier_
         (struct.pack(">i", -5), "-5 bytes"),
         (struct.pack(">i", 0), "0 bytes"),
         (struct.pack(">ihhih", 10, 999, 0, 1, -1), "999"),
-        (struct.pack(">ihhih", 10, 3, 999, 1, -1), "v999"),
+        (struct.pack(">ihhihx", 11, 3, 999, 1, -1), "v999"),
     ],
 )
 def test_what_is_no_request_closes_its_connection_with_one_line(

@@ -64,7 +64,7 @@ async def _serve(settings: Settings) -> int:
 
 
 async def _until_stopped(node: Node, ready_file: ReadyFile | None) -> int:
-    """Say that the node serves, and wait for a signal."""
+    """Say that the node serves, and wait for a signal, or for the node to give up; the log says why it did."""
     try:
         if ready_file:
             ready_file.write(_readiness(node))
@@ -73,7 +73,8 @@ async def _until_stopped(node: Node, ready_file: ReadyFile | None) -> int:
     print(_start_line(node), flush=True)
     allocator = asyncio.get_running_loop().call_later(ALLOCATOR_DELAY_S, keep_freed_memory)
     try:
-        await asyncio.Event().wait()
+        await node.has_failed.wait()
+        return FAILED
     except asyncio.CancelledError:
         _uncancel()
         logger.info("stopping")

@@ -25,6 +25,7 @@ from walrusmq.cli import main
 class Node:
     node_id, listen_address, http_address, internal_address = 1, ("127.0.0.1", 1), ("127.0.0.1", 2), None
     def __init__(self, settings):
+        self.has_failed = asyncio.Event()
         self.settings = settings
     async def start(self):
         print("starting", flush=True)
