@@ -7,9 +7,8 @@ the same on every node (times, ids, placements) is decided by who proposes, and 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from walrusmq.protocol.codec import codec
 from walrusmq.protocol.errors import MalformedMessage, UnsupportedVersion
@@ -193,8 +192,7 @@ Command = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CommandType:
+class CommandType(NamedTuple):
     """A command's number, and the feature level from which on each of its versions may be proposed."""
 
     number: int

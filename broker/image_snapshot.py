@@ -6,8 +6,7 @@ The declared structs have the names of the image's own attributes, so that an im
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from walrusmq.broker.commands import CommandListener, NamedValue
 from walrusmq.broker.image_parts import NodeImage, PartitionImage, TopicImage
@@ -108,8 +107,7 @@ class SavedImage:
     node_configs: list[SavedNodeConfigs] = field(Array(SavedNodeConfigs), "0+")
 
 
-@dataclass(slots=True)
-class DecodedImage:
+class DecodedImage(NamedTuple):
     """What a snapshot holds, as the image holds it; ``shared`` are the sets of nodes, each once."""
 
     applied_index: int

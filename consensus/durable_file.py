@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from typing import Protocol
@@ -82,6 +83,8 @@ def create_durably(files: Files, path: str, data: Buffer) -> int:
         files.sync_folder(os.path.dirname(path))
     except BaseException:
         files.close(fd)
+        with contextlib.suppress(OSError):  # on a full disk it would hold the room that others wait for
+            files.unlink(aside)
         raise
     return fd
 

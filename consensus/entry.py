@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import IntEnum
+from typing import NamedTuple
 
 from walrusmq.protocol.records.crc import crc32c
 
@@ -23,14 +23,8 @@ _CRC = struct.Struct(">I")
 ENTRY_HEADER_BYTES = _HEADER.size
 
 
-class EntryKind(IntEnum):
-    """What an entry is for."""
-
-    COMMAND = 1
-    """A command for the state machine."""
-
-
-_KNOWN_KINDS = frozenset(EntryKind)
+KIND_COMMAND = 1
+"""The entry is a command for the state machine; a group of one writes no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +34,10 @@ class Entry:
     index: int
     term: int
     payload: bytes
-    kind: EntryKind = EntryKind.COMMAND
+    kind: int = KIND_COMMAND
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(NamedTuple):
     """What a stretch of bytes holds: entries that follow each other up to ``end``, and what stopped them there."""
 
     entries: list[Entry]
@@ -84,7 +77,7 @@ def scan_entries(data: bytes, position: int, next_index: int, term: int, limit_i
         if crc32c(view[position + _CRC.size : end]) != crc:
             fault = "its checksum doesn't match"
             break
-        if entry_index != next_index or entry_term < term or kind not in _KNOWN_KINDS:
+        if entry_index != next_index or entry_term < term or kind != KIND_COMMAND:
             fault = f"it is index {entry_index}, term {entry_term}, kind {kind}, which can't follow here"
             break
         entries.append(Entry(entry_index, entry_term, data[payload_start:end]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from walrusmq.consensus.durable_file import Files, remove_unfinished
 from walrusmq.consensus.entry import Entry
@@ -16,8 +16,7 @@ FIRST_TERM = 1
 """The term of a group of one, which needs no election."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recovered:
+class Recovered(NamedTuple):
     """What a folder held: the newest snapshot, and the entries behind it."""
 
     hard_state: HardState

@@ -12,7 +12,7 @@ never was acted on. Header and mark lie within one disk sector, which is written
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from walrusmq.consensus.errors import MetadataDamaged, NewerFormat
 from walrusmq.protocol.records.crc import crc32c
@@ -28,8 +28,7 @@ _CRC = struct.Struct(">I")
 MARK_POSITION = 32
 
 
-@dataclass(frozen=True, slots=True)
-class LogFileHeader:
+class LogFileHeader(NamedTuple):
     """Where a file of the log belongs."""
 
     first_index: int

@@ -11,8 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from walrusmq.consensus.durable_file import Files
 from walrusmq.consensus.entry import MAX_COMMAND_BYTES, Entry
@@ -50,8 +49,7 @@ THREADS = 2
 Apply = Callable[[int, int, bytes], Any]
 
 
-@dataclass(slots=True)
-class Proposal:
+class Proposal(NamedTuple):
     """A command on its way into the log, and who waits for what applying it gives."""
 
     payload: bytes
@@ -122,12 +120,13 @@ class MetadataLog:
         """Finish the proposals that wait, and let go of threads and files. Later proposals are refused."""
         self._is_running = False
         self._wake.set()
-        if self._driver is not None:
-            await self._driver
-            self._driver = None
-        if self._snapshot_writer is not None:
-            await self._snapshot_writer
-        self._release()
+        try:
+            if self._driver is not None:
+                await self._driver
+            if self._snapshot_writer is not None:
+                await self._snapshot_writer
+        finally:
+            self._release()
 
     def propose(self, command: bytes) -> asyncio.Future[Any]:
         """Have the group take a command.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import os
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from walrusmq.consensus.durable_file import Files, read_file, write_durably
 from walrusmq.consensus.errors import MetadataDamaged, NewerFormat
@@ -31,8 +31,7 @@ _CRC = struct.Struct(">I")
 HEADER_BYTES = _LAYOUT.size + _CRC.size
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """The state after the entry at ``last_index``, which was of ``last_term``."""
 
     last_index: int

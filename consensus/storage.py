@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from walrusmq.consensus.durable_file import Files, read_file, write_durably
 from walrusmq.consensus.errors import MetadataDamaged, NewerFormat
@@ -20,8 +20,7 @@ _LAYOUT = struct.Struct(">8sHQi")
 _CRC = struct.Struct(">I")
 
 
-@dataclass(frozen=True, slots=True)
-class HardState:
+class HardState(NamedTuple):
     """The latest term that this node has seen, and the node that it voted for in it."""
 
     term: int

@@ -60,12 +60,13 @@ def test_a_start_removes_what_was_never_finished() -> None:
     assert disk.listdir("/metadata") == ["thing"]
 
 
-def test_a_descriptor_is_closed_when_writing_fails() -> None:
+def test_a_failed_write_leaves_neither_a_descriptor_nor_a_file_behind() -> None:
     disk = LossyDisk()
-    disk.free_space = 0
+    disk.free_space = 2
     with pytest.raises(OSError, match="No space left"):
         write_durably(disk, PATH, b"new")
     assert not disk.open_files
+    assert not disk.names
 
 
 def test_a_write_that_makes_no_progress_is_an_error() -> None:
