@@ -15,7 +15,7 @@ from typing import Any
 from construct import FormatField
 
 from walrusmq.protocol.layout import Absent, StructAdapter, TaggedFields
-from walrusmq.protocol.primitives import ZERO_UUID, Array, OrNull, Prefixed, RecordBytes, UnsignedVarint, UuidBytes
+from walrusmq.protocol.primitives import ZERO_UUID, OrNull, Prefixed, UnsignedVarint, UuidBytes
 
 UUID_FORMAT = f"{len(ZERO_UUID)}s"
 
@@ -114,15 +114,3 @@ def least_bytes(construct: Any) -> int:
         case Prefixed() | OrNull() | TaggedFields() | UnsignedVarint():
             return 1
     raise TypeError(f"no code can be made for {construct!r}")
-
-
-def has_records(construct: Any) -> bool:
-    """Whether a message may hold records outside of its tagged fields."""
-    match construct:
-        case StructAdapter():
-            return any(has_records(member.subcon) for member in construct.subcon.subcons)
-        case Array():
-            return has_records(construct.element)
-        case OrNull():
-            return has_records(construct.subcon)
-    return isinstance(construct, RecordBytes)

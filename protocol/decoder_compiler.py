@@ -6,13 +6,12 @@ In the source ``buffer`` is what is read, ``limit`` its end, ``p`` the position,
 from __future__ import annotations
 
 import struct
-from codecs import utf_8_decode
 from collections.abc import Callable
 from typing import Any
 
 from construct import FormatField
 
-from walrusmq.protocol.compiler import UUID_FORMAT, Run, Source, format_character, has_records, least_bytes
+from walrusmq.protocol.compiler import UUID_FORMAT, Run, Source, format_character, least_bytes
 from walrusmq.protocol.errors import MalformedMessage
 from walrusmq.protocol.layout import MIN_TAGGED_FIELD_BYTES, Absent, StructAdapter, TaggedFields
 from walrusmq.protocol.primitives import (
@@ -89,7 +88,6 @@ _SHARED_NAMES = {
     "skip_tagged_fields": skip_tagged_fields,
     "tagged_field_count": tagged_field_count,
     "unpack_from": struct.unpack_from,
-    "utf_8_decode": utf_8_decode,
 }
 
 
@@ -106,9 +104,8 @@ class _DecoderWriter:
     def write(self) -> Decoder:
         source = self.source
         with source.block("def decode(buffer, position=0):"):
-            if has_records(self.layout):
-                with source.block("if type(buffer) is not memoryview:"):
-                    source.line("buffer = memoryview(buffer)")
+            with source.block("if type(buffer) is not memoryview:"):
+                source.line("buffer = memoryview(buffer)")
             source.line("limit = len(buffer)")
             source.line("p = position")
             with source.block("try:"):
@@ -209,11 +206,11 @@ class _DecoderWriter:
             self.source.line(f"raise bad_length({self._label()}, n{less}, limit - p)")
         match construct:
             case Text():
-                self.source.line(f"{target} = utf_8_decode(buffer[p:e], None, True)[0]")
+                self.source.line(f"{target} = buffer[p:e].tobytes().decode()")
             case RecordBytes():
                 self.source.line(f"{target} = buffer[p:e]")
             case _:
-                self.source.line(f"{target} = bytes(buffer[p:e])")
+                self.source.line(f"{target} = buffer[p:e].tobytes()")
         self.source.line("p = e")
 
     def _elements(self, construct: Array, target: str) -> None:

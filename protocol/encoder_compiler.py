@@ -50,6 +50,10 @@ def long_length(length: int, max_length: int) -> bytes:
     """Write a compact length (one more than the length) that takes several bytes."""
     if length > max_length + 1:
         raise ValueOutOfRange(f"length {length - 1} is above {max_length}")
+    if length < 1 << 14:
+        return bytes((length & 0x7F | 0x80, length >> 7))
+    if length < 1 << 21:
+        return bytes((length & 0x7F | 0x80, length >> 7 & 0x7F | 0x80, length >> 14))
     return write_uvarint(length)
 
 

@@ -12,6 +12,7 @@ made when it is first used, since a start declares about a hundred classes and u
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar, dataclass_transform
 
 from walrusmq.protocol.primitives import ZERO_UUID, Array, Bool, Bytes, Float64, Records, String, Uuid
@@ -25,6 +26,7 @@ MISSING: Any = object()
 _PLAIN_DEFAULTS: dict[Any, Any] = {Bool: False, Float64: 0.0, String: "", Bytes: b"", Uuid: ZERO_UUID, Records: None}
 
 
+@cache
 def parse_versions(text: str) -> range:
     """Read ``"3+"``, ``"0-7"``, ``"4"`` or ``"none"`` as the range of the versions."""
     if text == "none":

@@ -3,9 +3,8 @@ import struct
 import pytest
 from construct import Construct
 
-from walrusmq.protocol.compiler import Run, Source, format_character, has_records, least_bytes
+from walrusmq.protocol.compiler import Run, Source, format_character, least_bytes
 from walrusmq.protocol.layout import layout
-from walrusmq.protocol.messages.fetch import FetchRequest, FetchResponse
 from walrusmq.protocol.messages.produce import ProduceRequest
 from walrusmq.protocol.primitives import Array, Int16, Int64, String, Uuid, Uvarint
 
@@ -48,12 +47,6 @@ def test_the_least_size_of_a_construct_is_known() -> None:
     assert least_bytes(layout(ProduceRequest, 9)) == 1 + 2 + 4 + 1 + 1
     with pytest.raises(TypeError, match="no code can be made"):
         least_bytes(Construct())
-
-
-def test_messages_with_records_are_known() -> None:
-    assert has_records(layout(ProduceRequest, 9))
-    assert has_records(layout(FetchResponse, 12))
-    assert not has_records(layout(FetchRequest, 12))
 
 
 def test_a_number_has_its_format_character() -> None:
