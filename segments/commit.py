@@ -97,10 +97,10 @@ class CommitThread:
             self._timer.cancel()
         for timer in self._timers.values():
             timer.cancel()
+        self._hand_over()
         thread = self._thread
         if thread is None:
             return
-        self._hand_over()
         self._ended = self._running_loop().create_future()
         self._queue.put(None)
         await self._ended

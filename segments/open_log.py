@@ -12,6 +12,7 @@ from walrusmq.segments.handles import LogFile, OpenFile
 from walrusmq.segments.index_files import IndexFiles
 from walrusmq.segments.indexes import SegmentIndexes
 from walrusmq.segments.partition_folder import PartitionFolder
+from walrusmq.segments.producers import Snapshot
 
 
 class OpenLog:
@@ -34,6 +35,7 @@ class OpenLog:
         "sync_error",
         "synced_offset",
         "synced_position",
+        "unwritten_producers",
     )
 
     def __init__(self, facts: OpenSegment, folder: PartitionFolder, file: LogFile, files: Files) -> None:
@@ -59,6 +61,8 @@ class OpenLog:
         """Whether a failed write may have left bytes behind the end."""
         self.is_rewound = False
         """Whether a sync has failed, and the log ends where the last one before it succeeded."""
+        self.unwritten_producers: Snapshot | None = None
+        """The state at the first offset, where its file couldn't be written: the segments before are needed still."""
         self.sync_error: OSError | None = None
         """Why this file is never synced again: set once, on the commit thread."""
 
@@ -74,6 +78,14 @@ class OpenLog:
         if (point.segment_id, point.first_offset) != (facts.id, facts.first_offset):
             return False
         return (self._files.size_of(self.file.path) or 0) == point.position
+
+    def skip_to(self, offset: int) -> None:
+        """Go on at `offset` at least: entries up to there were deleted and so may not come again.
+
+        Without `fsync=batch` a crash may take them out of the log after that was recorded. A gap stays in the offsets.
+        """
+        if offset > self.end_offset:
+            self.end_offset = self.synced_offset = offset
 
     def write(self, batch: memoryview, entries: int, max_timestamp: int) -> None:
         """Write one placed batch at the end. Raises OSError, and then nothing has changed."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,12 +40,13 @@ from walrusmq.segments.commit import LogSync
 from walrusmq.segments.facts import OpenSegment, SealedSegment
 from walrusmq.segments.log_config import FOREVER, Durability, LogConfig, TimestampType
 from walrusmq.segments.open_log import OpenLog
-from walrusmq.segments.producers import ProducerBatch, Producers
+from walrusmq.segments.producers import ProducerBatch, Producers, Snapshot
 from walrusmq.segments.reading import ReadEnds, cut_region
 from walrusmq.segments.recovery import Recovery
 from walrusmq.segments.retention import expired
 from walrusmq.segments.sealed_log import IndexBeingRebuilt
 from walrusmq.segments.sealing import SegmentGone as SegmentGone
+from walrusmq.segments.segment_producers import remove_segments
 from walrusmq.segments.thresholds import MAX_ENTRIES, Thresholds
 
 if TYPE_CHECKING:
@@ -93,6 +95,7 @@ class Partition:
         "leader_epoch",
         "log",
         "log_start_offset",
+        "next_producers",
         "on_full",
         "producers",
         "read_ends",
@@ -141,6 +144,8 @@ class Partition:
         """What a clean stop left of the open segment, until its first use loads what belongs to it."""
         self.sealed: SealedSegment | None = None
         """The facts of the open segment once `seal` has found them."""
+        self.next_producers: Snapshot | None = None
+        """Their state at the next segment's first offset, if `seal` couldn't write it."""
         self.acknowledgements = Acknowledgements()
         self.read_ends = ReadEnds()
         self.when_synced = self._synced
@@ -322,8 +327,9 @@ class Partition:
         self.log_start_offset = offset
         dropped = self.chain.drop_below(offset)
         if dropped:
-            folder, ids = self.log.folder, [facts.id for facts in dropped]
-            self.store.background.start(f"removing segments of {self}", lambda: folder.remove_segments(ids))
+            ids = [facts.id for facts in dropped]
+            work = partial(remove_segments, self.store.files, self.log, ids)
+            self.store.background.start(f"removing segments of {self}", work)
         return dropped
 
     # --- the open segment's end
@@ -349,6 +355,7 @@ class Partition:
         assert segment.first_offset == sealed.end_offset
         self.store.seal_log(self, sealed)
         self.log = self.store.make_log(log.folder, segment)
+        self.log.unwritten_producers = self.next_producers
         self._high_position = 0
         self.read_ends = ReadEnds()
         self._flush_offset = segment.first_offset

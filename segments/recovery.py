@@ -119,9 +119,7 @@ class LogRecovery:
         return point
 
     def _load_producers(self) -> None:
-        if load_producers(
-            self._files, self._folder, self._log.facts, self._sealed, self._producers, self._now_ms
-        ):
+        if load_producers(self._files, self._log, self._sealed, self._producers, self._now_ms):
             self.recovery.rebuilt.append("producers")
 
     def _begin_at(self, point: TrustedPoint, read: Read) -> None:
@@ -140,7 +138,7 @@ class LogRecovery:
         begin = log.position
         try:
             for position, header in scan_verified(read, begin, end):
-                if header.base_offset != log.end_offset:
+                if header.base_offset < log.end_offset:  # a gap is possible, see OpenLog.skip_to
                     raise DamagedLog(position, f"offset {header.base_offset} where {log.end_offset} is next")
                 if not position:
                     log.started_ms = started_ms(header.max_timestamp, self._now_ms)

@@ -164,9 +164,9 @@ class SealedLog:
         end_offset, end_position = self.facts.first_offset, 0
         try:
             for position, header in scan_verified(read, 0, self.size_bytes):
-                if header.base_offset != end_offset:
+                if header.base_offset < end_offset:
                     raise DamagedLog(position, f"offset {header.base_offset} where {end_offset} is next")
-                indexes.note(end_offset, position, header.max_timestamp)
+                indexes.note(header.base_offset, position, header.max_timestamp)
                 end_offset, end_position = header.last_offset + 1, position + header.size_bytes
         except DamagedLog as damage:
             logger.error("%s is damaged, readers skip what lies behind: %s", self.file.path, damage)

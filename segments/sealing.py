@@ -52,7 +52,8 @@ async def seal(partition: Partition) -> SealedSegment:
         await _run(partition, partial(_rebuild, store.files, log, partition.producers, partition.chain.sealed, now_ms))
     blocks = log.index_files.take(log.indexes, log.position, log.end_offset) if log.position else None
     snapshot = partition.producers.snapshot(now_ms)
-    sealed = await _run(partition, partial(_finish, store.files, log, blocks, snapshot))
+    sealed, are_producers_written = await _run(partition, partial(_finish, store.files, log, blocks, snapshot))
+    partition.next_producers = None if are_producers_written else snapshot
     if log.position and log.synced_offset < log.end_offset:
         store.background.start(f"syncing {log.file.path}", partial(_sync_sealed, store.files, log.file.path))
     return sealed
@@ -113,8 +114,13 @@ def _cut(files: Files, path: str, size: int) -> None:
         files.close(fd)
 
 
-def _finish(files: Files, log: OpenLog, blocks: IndexBlocks | None, producers: Snapshot) -> SealedSegment:
-    """The facts of a log that has stopped at its end, with its indexes and the next segment's producers written."""
+def _finish(
+    files: Files, log: OpenLog, blocks: IndexBlocks | None, producers: Snapshot
+) -> tuple[SealedSegment, bool]:
+    """The facts of a log that has stopped at its end; its indexes and the next segment's producers are written.
+
+    The latter may fail: then False is returned beside the facts.
+    """
     facts = log.facts
     sealed = SealedSegment(
         id=facts.id,
@@ -135,7 +141,8 @@ def _finish(files: Files, log: OpenLog, blocks: IndexBlocks | None, producers: S
             files.sync_folder(log.folder.path)
     except OSError as error:
         logger.warning("%s is sealed, but what belongs to it couldn't be written: %s", log.file.path, error)
-    return sealed
+        return sealed, False
+    return sealed, True
 
 
 def _max_timestamp_offset(files: Files, log: OpenLog) -> int:

@@ -12,8 +12,9 @@ from functools import partial
 from struct import Struct
 
 from walrusmq.protocol.records.scan import DamagedLog, scan_headers
-from walrusmq.segments.facts import OpenSegment, SealedSegment
+from walrusmq.segments.facts import SealedSegment
 from walrusmq.segments.files import Files
+from walrusmq.segments.open_log import OpenLog
 from walrusmq.segments.partition_folder import LOG, PRODUCERS, PartitionFolder
 from walrusmq.segments.producers import Producers, Snapshot, decode_snapshot, encode_snapshot
 from walrusmq.segments.small_files import read_whole, unwrap, wrap, write_whole
@@ -33,6 +34,24 @@ def write_producers(
     write_whole(files, folder.file(segment_id, PRODUCERS), wrap(_KIND, _VERSION, payload))
 
 
+def save_producers(files: Files, log: OpenLog, snapshot: Snapshot) -> None:
+    """Write the state at the open segment's first offset, or keep it until that can be done."""
+    try:
+        write_producers(files, log.folder, log.facts.id, log.facts.first_offset, snapshot)
+        files.sync_folder(log.folder.path)
+        log.unwritten_producers = None
+    except OSError as error:
+        logger.warning("%s: what producers sent before couldn't be written: %s", log.file.path, error)
+        log.unwritten_producers = snapshot
+
+
+def remove_segments(files: Files, log: OpenLog, segment_ids: list[int]) -> None:
+    """Remove sealed segments that lie before the open one. Raises OSError."""
+    if log.unwritten_producers is not None:
+        save_producers(files, log, log.unwritten_producers)
+    log.folder.remove_segments(segment_ids)
+
+
 def read_producers(files: Files, folder: PartitionFolder, segment_id: int, first_offset: int) -> Snapshot | None:
     """The state at the segment's first offset; None where there is no file that checks out. Raises OSError."""
     data = read_whole(files, folder.file(segment_id, PRODUCERS))
@@ -43,17 +62,13 @@ def read_producers(files: Files, folder: PartitionFolder, segment_id: int, first
 
 
 def load_producers(
-    files: Files,
-    folder: PartitionFolder,
-    segment: OpenSegment,
-    sealed: Sequence[SealedSegment],
-    producers: Producers,
-    now_ms: int,
+    files: Files, log: OpenLog, sealed: Sequence[SealedSegment], producers: Producers, now_ms: int
 ) -> bool:
     """Fill `producers` with the state at the open segment's first offset; whether that took a scan of `sealed`.
 
     `sealed` is the chain before it. Raises OSError.
     """
+    folder, segment = log.folder, log.facts
     snapshot = read_producers(files, folder, segment.id, segment.first_offset)
     begin = len(sealed)
     while snapshot is None and begin > 0:
@@ -62,7 +77,10 @@ def load_producers(
     producers.restore(snapshot or [])
     for facts in sealed[begin:]:
         _observe(files, folder, facts, producers, now_ms)
-    return begin < len(sealed)
+    if begin == len(sealed):
+        return False
+    save_producers(files, log, producers.snapshot(now_ms))
+    return True
 
 
 def _observe(files: Files, folder: PartitionFolder, facts: SealedSegment, producers: Producers, now_ms: int) -> None:

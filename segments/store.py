@@ -123,6 +123,7 @@ class SegmentStore:
         elif folder.is_made:
             point = None
             recovery = self._recover(log, producers, sealed, config)
+        log.skip_to(log_start_offset)
         is_suspect = recovery is not None and not recovery.was_clean and config.effective_durability is Durability.NEVER
         chain = Chain(sealed, partial(self._make_sealed_log, folder, is_suspect=is_suspect))
         partition = Partition(self, topic, topic_id, index, config, chain, log, producers, log_start_offset)
