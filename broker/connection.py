@@ -119,7 +119,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._frame is None:
-            return self._listener.receive_view
+            return self._listener.view_to_receive()
         return memoryview(self._frame)[self._frame_have : min(self._frame_need, len(self._frame))]
 
     def buffer_updated(self, count: int) -> None:
@@ -192,7 +192,8 @@ class Connection(asyncio.BufferedProtocol):
         """Give a frame that has not come whole a buffer of its own, no larger than what has come justifies."""
         have = len(start)
         need = PREFIX_BYTES + _SIZE.unpack_from(start)[0] if have >= PREFIX_BYTES else PREFIX_BYTES
-        self._frame = self._pool.take(min(need, max(self._listener.first_buffer_bytes, 2 * have)))
+        first = 0 if self._listener.memory_is_short() else self._listener.first_buffer_bytes
+        self._frame = self._pool.take(min(need, max(first, 2 * have)))
         self._frame[:have] = start
         self._frame_have, self._frame_need = have, need
         self._pause_if_memory_is_short()

@@ -23,6 +23,10 @@ logger = logging.getLogger("walrusmq.listener")
 
 #: One receive buffer serves all connections: what it holds is handled before the next is read.
 RECEIVE_BUFFER_BYTES = 1 << 20
+#: What is taken from one connection at a time while max.buffered.bytes is exceeded: it may have to be kept.
+SHORT_RECEIVE_BYTES = 1 << 14
+#: While memory is short, a request that has been in the making for so long gives way.
+SHORT_MEMORY_PATIENCE_S = 5.0
 #: Wanted for each socket, where the kernel allows it: fewer wake-ups for large batches.
 SOCKET_BUFFER_BYTES = 1 << 22
 #: Connections that the kernel may hold before they are accepted.
@@ -64,6 +68,7 @@ class Listener:
         self.clock = clock
         self.metrics = metrics
         self.receive_view = memoryview(bytearray(RECEIVE_BUFFER_BYTES))
+        self._short_receive_view = self.receive_view[:SHORT_RECEIVE_BYTES]
         self.backlog_bytes = 0
         self.connections: set[Connection] = set()
         self.loop: asyncio.AbstractEventLoop
@@ -136,9 +141,13 @@ class Listener:
             del self._by_address[connection.peer_host]
         self._give_memory()
 
+    def view_to_receive(self) -> memoryview:
+        """The buffer that all connections share; when memory is short a small part of it, since what comes may stay."""
+        return self._short_receive_view if self.memory_is_short() else self.receive_view
+
     def memory_is_short(self) -> bool:
         """Whether half-received requests already take all that they may."""
-        return self.buffered_bytes > self.limits.buffered_bytes
+        return self._pool.lent_bytes + self.backlog_bytes > self.limits.buffered_bytes
 
     @property
     def buffered_bytes(self) -> int:
@@ -175,7 +184,22 @@ class Listener:
             for connection in list(self.connections):
                 if now_s - connection.last_request_at > idle_s:
                     self._close_idle(connection)
+            if self.memory_is_short():
+                self._drop_slowest(now_s)
             self._give_memory()
+
+    def _drop_slowest(self, now_s: float) -> None:
+        """Memory is short: those that have been sending one request for the longest give theirs up."""
+        for connection in sorted(self.connections, key=lambda each: each.last_request_at):
+            if not self.memory_is_short() or now_s - connection.last_request_at < SHORT_MEMORY_PATIENCE_S:
+                return
+            if connection.is_mid_frame:
+                logger.warning(
+                    "closed the connection from %s: max.buffered.bytes (%d) is used up and its request didn't get on",
+                    connection.peer,
+                    self.limits.buffered_bytes,
+                )
+                connection.abort()
 
     def _close_idle(self, connection: Connection) -> None:
         if connection.is_sending:

@@ -7,13 +7,25 @@ from typing import Any
 from walrusmq.broker.context import Context
 from walrusmq.broker.deferred import Deferred
 from walrusmq.broker.dispatcher import CLOSE_CONNECTION, NO_ANSWER, PRODUCE_KEY, handles
-from walrusmq.protocol.errors import ErrorCode, KafkaError
+from walrusmq.protocol.errors import (
+    CorruptMessage,
+    ErrorCode,
+    KafkaError,
+    KafkaStorageError,
+    MessageTooLarge,
+    NotLeaderOrFollower,
+    UnknownTopicOrPartition,
+)
 from walrusmq.protocol.messages.produce import (
+    PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
+from walrusmq.protocol.records.header import TransactionsNotSupported
+from walrusmq.protocol.records.legacy import NotOneBatch
 from walrusmq.segments.partition import Appended, Partition
 
 #: The first version that names topics by id (KIP-516).
@@ -23,6 +35,11 @@ FIRST_VERSION_WITH_ZSTD = 7
 ZSTD = 4
 ATTRIBUTES_AT = 22
 LEGAL_ACKS = (-1, 0, 1)
+#: Errors that Kafka answers without the log's start: they were found before the log was asked, or by its disk.
+WITHOUT_LOG_START = (
+    CorruptMessage, KafkaStorageError, MessageTooLarge, NotLeaderOrFollower, NotOneBatch, TransactionsNotSupported,
+    UnknownTopicOrPartition,
+)  # fmt: skip
 #: No wait is kept longer than this, whatever timeout a client names.
 MAX_WAIT_S = 3600.0
 
@@ -48,7 +65,7 @@ class ProduceAnswer:
             if self._waits.pop(key, None) is None:
                 return
             if error is not None:
-                fail(part, error)
+                fail(part, error, partition)
             if not self._waits:
                 self._finish()
 
@@ -69,7 +86,7 @@ class ProduceAnswer:
                     return
                 self.append(partition, kept, part)
             except KafkaError as refusal:
-                fail(part, refusal)
+                fail(part, refusal, partition)
                 if self.deferred is None:
                     self._context.connection.close_in_turn(None)
             if not self._waits:
@@ -129,11 +146,26 @@ class ProduceAnswer:
                     self._context.node.metrics.count_error(PRODUCE_KEY, part.error_code)
 
 
-def fail(part: PartitionProduceResponse, error: KafkaError) -> None:
-    """Answer a partition with an error."""
+def fail(part: PartitionProduceResponse, error: KafkaError, partition: Partition) -> None:
+    """Answer a partition with an error, as Kafka does: the log's start goes with what its own checks found."""
     part.error_code = int(error.code)
     part.error_message = str(error)
     part.base_offset = part.log_append_time_ms = part.log_start_offset = -1
+    if not isinstance(error, WITHOUT_LOG_START):
+        part.log_start_offset = partition.log_start_offset
+
+
+def last_of_each(topics: list[TopicProduceData]) -> list[TopicProduceData]:
+    """Each partition once: of several batches for one in a request Kafka takes the last, so that is what clients know."""
+    seen: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
+    for topic in topics:
+        partitions = seen.setdefault((topic.name, topic.topic_id), {})
+        for data in topic.partition_data:
+            partitions[data.index] = data
+    return [
+        TopicProduceData(name=name, topic_id=topic_id, partition_data=list(partitions.values()))
+        for (name, topic_id), partitions in seen.items()
+    ]
 
 
 @handles(ProduceRequest)
@@ -146,7 +178,12 @@ def produce(request: ProduceRequest, context: Context) -> Any:
         refuse_all(request, response, ErrorCode.INVALID_REQUIRED_ACKS)
         return answer.outcome(request.acks, 0)
     node = context.node
-    for topic in request.topic_data:
+    topics = request.topic_data
+    if len(topics) > 1 or (topics and len(topics[0].partition_data) > 1):
+        topics = last_of_each(topics)
+    for topic in topics:
+        if not topic.partition_data:
+            continue
         parts: list[PartitionProduceResponse] = []
         if version >= FIRST_VERSION_WITH_IDS:
             partitions = node.partitions_by_id.get(topic.topic_id)
@@ -182,7 +219,7 @@ def append_or_hold(
         else:
             answer.hold(partition, batch, part)
     except KafkaError as error:
-        fail(part, error)
+        fail(part, error, partition)
 
 
 def refuse_all(request: ProduceRequest, response: ProduceResponse, code: ErrorCode) -> None:

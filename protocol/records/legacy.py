@@ -30,6 +30,10 @@ _CRC = Struct(">I")
 _MAGIC = Struct(">b")
 
 
+class NotOneBatch(InvalidRecord):
+    """The data of a partition isn't exactly one batch of magic 2: nothing of a log was looked at."""
+
+
 def entry_magics(buffer: memoryview) -> Iterator[tuple[int, int]]:
     """The magic and the size field of each whole entry, batch or old message, that the buffer begins with.
 
@@ -57,13 +61,13 @@ def refusal(buffer: memoryview) -> KafkaError:
     try:
         magic, size = next(entries, (None, 0))
         if magic is None:
-            return InvalidRecord(f"no whole record batch in {len(buffer)} bytes")
+            return NotOneBatch(f"no whole record batch in {len(buffer)} bytes")
         if magic != CURRENT_MAGIC:
-            return InvalidRecord(
+            return NotOneBatch(
                 f"a message set of magic {magic}, but Produce takes only magic {CURRENT_MAGIC} since version 3"
             )
         if next(entries, None) is not None:
-            return InvalidRecord("more than one record batch where exactly one is taken")
+            return NotOneBatch("more than one record batch where exactly one is taken")
     except CorruptMessage as error:
         return error
     if size < MIN_BATCH_LENGTH:
@@ -71,4 +75,4 @@ def refusal(buffer: memoryview) -> KafkaError:
     (checksum,) = _CRC.unpack_from(buffer, CRC_AT)
     if crc32c(buffer[CRC_COVERS_FROM : LOG_OVERHEAD_BYTES + size]) != checksum:
         return CorruptMessage("the record batch doesn't match its checksum")
-    return InvalidRecord(f"{len(buffer) - size - LOG_OVERHEAD_BYTES} bytes after the record batch that are none")
+    return NotOneBatch(f"{len(buffer) - size - LOG_OVERHEAD_BYTES} bytes after the record batch that are none")
