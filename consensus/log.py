@@ -196,9 +196,11 @@ class DurableLog:
         self._write_mark()
 
     def _start_file(self) -> None:
-        """Go on in a new file behind the last synced entry. Raises OSError; the next append then tries again."""
-        # set first: once the new name may be there, entries in the old file would be void
-        self._needs_new_file = True
+        """Go on in a new file behind the last synced entry. Raises OSError.
+
+        The next append then tries again, for the reason is still there. It mustn't use the old file: once the new name
+        may be on the disk, entries in the old one are void.
+        """
         first_index = self.last_index + 1
         content = encode_header(LogFileHeader(first_index, self.last_term))
         fd = create_durably(self._files, self._path(first_index), content)

@@ -28,8 +28,9 @@ def test_a_new_folder_begins_with_term_one_and_nothing_in_it() -> None:
     assert (found.hard_state, found.snapshot, found.entries) == (HardState(FIRST_TERM), NO_SNAPSHOT, [])
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_a_first_start_that_is_cut_short_at_any_call_is_begun_again(seed: int) -> None:
+@pytest.mark.parametrize("ending", ["kill", "crash"])
+@pytest.mark.parametrize("seed", range(10))
+def test_a_first_start_that_is_cut_short_at_any_call_is_begun_again(seed: int, ending: str) -> None:
     number = 0
     while True:
         disk = LossyDisk(seed)
@@ -43,10 +44,7 @@ def test_a_first_start_that_is_cut_short_at_any_call_is_begun_again(seed: int) -
         try:
             opened(disk)
         except PowerLoss:
-            if number % 2:
-                disk.crash()
-            else:
-                disk.kill()
+            getattr(disk, ending)()
             storage = opened(disk)
             storage.log.append([Entry(1, 1, b"one")])
             disk.crash()

@@ -39,12 +39,18 @@ class Inode:
         self._keep(self.dirty, len(self.cached))
         self.dirty.clear()
 
+    def write_back_some(self, chance: random.Random) -> None:
+        """What the system may do at any time. It only shows where the content is then cut: the cut isn't synced."""
+        sectors = {sector for sector in sorted(self.dirty) if chance.random() < 0.5}
+        self._keep(sectors, max(len(self.stable), len(self.cached)))
+        self.dirty -= sectors
+
     def lose_some(self, chance: random.Random) -> None:
         """What a failed sync or a crash does: some of the dirty sectors arrive, and perhaps the new size."""
         low, high = sorted((len(self.stable), len(self.cached)))
         sizes = {low, high, *(start for start in (s * SECTOR_BYTES for s in self.dirty) if low < start < high)}
         size = chance.choice(sorted(sizes))
-        self._keep({sector for sector in self.dirty if chance.random() < 0.5}, size)
+        self._keep({sector for sector in sorted(self.dirty) if chance.random() < 0.5}, size)
         self.dirty.clear()
 
     def _keep(self, sectors: set[int], size: int) -> None:
@@ -146,6 +152,7 @@ class LossyDisk:
     def ftruncate(self, fd: int, size: int, /) -> None:
         with self._call("ftruncate"):
             inode = self.open_files[fd]
+            inode.write_back_some(self.chance)
             if self.free_space is not None:
                 self.free_space += max(0, len(inode.cached) - size)
             del inode.cached[size:]
