@@ -1,6 +1,7 @@
 """Straight-line decoders: from a layout to the source of a function that reads a message out of a buffer.
 
-In the source ``buffer`` is what is read, ``limit`` its end, ``p`` the position, ``n`` a length or count just read.
+In the source ``buffer`` is what is read, ``limit`` its end, ``p`` the position, ``n`` a length or count just read, and
+``left`` how many elements and tagged fields the message may still have.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from construct import FormatField
 
 from walrusmq.protocol.compiler import UUID_FORMAT, Run, Source, format_character, least_bytes
 from walrusmq.protocol.errors import MalformedMessage
-from walrusmq.protocol.layout import MIN_TAGGED_FIELD_BYTES, Absent, StructAdapter, TaggedFields
+from walrusmq.protocol.layout import MIN_TAGGED_FIELD_BYTES, Absent, StructAdapter, TaggedFields, max_elements
 from walrusmq.protocol.primitives import (
     Array,
     Blob,
@@ -50,25 +51,32 @@ def long_length(buffer: Any, position: int, first: int, max_length: int) -> tupl
     return value, position
 
 
-def skip_tagged_fields(buffer: Any, position: int, limit: int, count: int) -> int:
+def skip_tagged_fields(buffer: Any, position: int, limit: int, count: int, left: int) -> tuple[int, int]:
     """Skip tagged fields, none of which is known; ``count`` is the first byte of their number, before ``position``."""
-    count, position = tagged_field_count(buffer, position, limit, count)
+    count, position, left = tagged_field_count(buffer, position, limit, count, left)
     for _ in range(count):
         _, position = read_uvarint(buffer, position)
         size, position = read_uvarint(buffer, position)
         position += size
         if position > limit:
             raise MalformedMessage(f"a tagged field of {size} bytes goes past the end")
-    return position
+    return position, left
 
 
-def tagged_field_count(buffer: Any, position: int, limit: int, count: int) -> tuple[int, int]:
-    """Read the rest of the number of tagged fields, and hold it against what is left."""
+def tagged_field_count(buffer: Any, position: int, limit: int, count: int, left: int) -> tuple[int, int, int]:
+    """Read the rest of the number of tagged fields, and hold it against the bytes and the elements that are left."""
     if count > 0x7F:
         count, position = read_uvarint(buffer, position - 1)
     if count * MIN_TAGGED_FIELD_BYTES > limit - position:
         raise MalformedMessage(f"{count} tagged fields, but {limit - position} bytes are left")
-    return count, position
+    if count > left:
+        raise too_many_elements("tagged fields")
+    return count, position, left - count
+
+
+def too_many_elements(label: str) -> MalformedMessage:
+    """The error for a message of more elements and tagged fields than it may have."""
+    return MalformedMessage(f"{label}: more elements than a message may have")
 
 
 def bad_length(label: str, length: int, left: int) -> MalformedMessage:
@@ -87,6 +95,7 @@ _SHARED_NAMES = {
     "read_uvarint": read_uvarint,
     "skip_tagged_fields": skip_tagged_fields,
     "tagged_field_count": tagged_field_count,
+    "too_many_elements": too_many_elements,
     "unpack_from": struct.unpack_from,
 }
 
@@ -108,6 +117,7 @@ class _DecoderWriter:
                 source.line("buffer = memoryview(buffer)")
             source.line("limit = len(buffer)")
             source.line("p = position")
+            source.line(f"left = {max_elements(self.layout)}")
             with source.block("try:"):
                 message = self._struct(self.layout)
                 self._flush()
@@ -221,6 +231,9 @@ class _DecoderWriter:
             with source.block("if n == 0:"):
                 source.line(f"raise bad_length({self._label()}, -1, limit - p)")
         source.line(f"{count} = n - 1" if construct.compact else f"{count} = n")
+        source.line(f"left -= {count}")
+        with source.block("if left < 0:"):
+            source.line(f"raise too_many_elements({self._label()})")
         if isinstance(construct.element, FormatField):
             size, character = construct.element.length, format_character(construct.element)
             source.line(f"{target} = list(unpack_from(f'>{{{count}}}{character}', buffer, p))")
@@ -275,19 +288,19 @@ class _DecoderWriter:
         self.run.add("B", "n")
         self._flush()
         name = "skip_tagged_fields"
-        arguments = "buffer, p, limit, n"
+        arguments = "buffer, p, limit, n, left"
         if construct.fields:
             name, arguments = self.source.fresh("read_tagged_fields"), f"{arguments}, {message}"
             path = list(self.path)
             self.pending_functions.append(lambda: self._tagged_fields_function(name, construct, path))
         with self.source.block("if n:"):
-            self.source.line(f"p = {name}({arguments})")
+            self.source.line(f"p, left = {name}({arguments})")
 
     def _tagged_fields_function(self, name: str, construct: TaggedFields, path: list[str]) -> None:
         source = self.source
         self.path = path
-        with source.block(f"def {name}(buffer, p, limit, n, message):"):
-            source.line("n, p = tagged_field_count(buffer, p, limit, n)")
+        with source.block(f"def {name}(buffer, p, limit, n, left, message):"):
+            source.line("n, p, left = tagged_field_count(buffer, p, limit, n, left)")
             with source.block("for _ in range(n):"):
                 source.line("tag, p = read_uvarint(buffer, p)")
                 source.line("size, p = read_uvarint(buffer, p)")
@@ -304,7 +317,7 @@ class _DecoderWriter:
                         self.path.pop()
                         source.line("continue")
                 source.line("p = end")
-            source.line("return p")
+            source.line("return p, left")
 
     def _label(self) -> str:
         return repr(".".join([self.label, *self.path]))

@@ -14,12 +14,25 @@ from typing import Any
 from construct import Adapter, Construct, ConstructError, Struct, stream_read, stream_write
 
 from walrusmq.protocol.errors import MalformedMessage, UnsupportedField, UnsupportedVersion, ValueOutOfRange
-from walrusmq.protocol.primitives import Array, OrNull, Prefixed, RecordBytes, Uvarint, remaining_bytes
+from walrusmq.protocol.primitives import (
+    MAX_LENGTH,
+    Array,
+    OrNull,
+    Prefixed,
+    RecordBytes,
+    Uvarint,
+    remaining_bytes,
+    spend,
+)
 from walrusmq.protocol.schema import Field, is_declared, schema_of
 
 TAGGED_FIELDS = "(tagged fields)"
 """The name of the last member of a flexible struct; not one that a field could have."""
 MIN_TAGGED_FIELD_BYTES = 2
+MAX_REQUEST_ELEMENTS = 1 << 17
+"""Elements of arrays and tagged fields that a request may have in all. Each takes about a microsecond of the event loop
+and a hundred bytes, of two or more on the wire: a frame of 100 MiB could stop a node for a minute, and fill its memory.
+It is ten times what a client of 10,000 partitions sends."""
 
 
 class Absent(Construct):  # type: ignore[misc]
@@ -69,6 +82,7 @@ class TaggedFields(Construct):  # type: ignore[misc]
         count = Uvarint._parse(stream, context, path)
         if count * MIN_TAGGED_FIELD_BYTES > remaining_bytes(stream):
             raise MalformedMessage(f"{path}: {count} tagged fields, but {remaining_bytes(stream)} bytes are left")
+        spend(context, count, path)
         for _ in range(count):
             tag = Uvarint._parse(stream, context, path)
             size = Uvarint._parse(stream, context, path)
@@ -134,10 +148,15 @@ def parse(construct: StructAdapter, data: bytes) -> tuple[Any, int]:
     """Parse with construct alone; give the message and where it ended. Raises MalformedMessage."""
     stream = BytesIO(data)
     try:
-        message = construct.parse_stream(stream)
+        message = construct.parse_stream(stream, elements_left=max_elements(construct))
     except ConstructError as error:
         raise MalformedMessage(_one_line(error)) from None
     return message, stream.tell()
+
+
+def max_elements(construct: StructAdapter) -> int:
+    """How many elements and tagged fields a message may have. Only requests come from strangers."""
+    return MAX_REQUEST_ELEMENTS if schema_of(construct.cls).kind == "request" else MAX_LENGTH
 
 
 def build(construct: StructAdapter, message: Any) -> bytes:

@@ -77,6 +77,14 @@ def write_uvarint(value: int) -> bytes:
     return bytes(out)
 
 
+def spend(context: Any, elements: int, path: str) -> None:
+    """Count what a message consists of, where ``layout.parse`` has set a bound. Raises MalformedMessage above it."""
+    if "elements_left" in context._params:
+        context._params.elements_left -= elements
+        if context._params.elements_left < 0:
+            raise MalformedMessage(f"{path}: more elements than a message may have")
+
+
 def remaining_bytes(stream: BytesIO) -> int:
     """How much of an in-memory stream is left."""
     return stream.getbuffer().nbytes - stream.tell()
@@ -252,6 +260,7 @@ class Array(Prefixed):
 
     def _parse_content(self, length: int, stream: BytesIO, context: Any, path: str) -> list[Any]:
         # Kafka too refuses a count above the bytes left, even if elements should take no bytes at all.
+        spend(context, length, path)
         return [self.element._parse(stream, context, f"{path}[{index}]") for index in range(length)]
 
     def _build_content(self, value: list[Any], stream: BytesIO, context: Any, path: str) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from walrusmq.protocol.codec import Codec, codec
 from walrusmq.protocol.errors import MalformedMessage, UnencodableMessage, UnsupportedField, ValueOutOfRange
 from walrusmq.protocol.frames import FileRegion
-from walrusmq.protocol.layout import Absent, StructAdapter, TaggedFields, build, parse
+from walrusmq.protocol.layout import MAX_REQUEST_ELEMENTS, Absent, StructAdapter, TaggedFields, build, parse
 from walrusmq.protocol.messages import API_BY_KEY, MESSAGES_BY_NAME
 from walrusmq.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from walrusmq.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -247,6 +247,32 @@ def test_hostile_bytes_are_refused_at_once(cls: type, version: int, data: str) -
     tried: Codec[Any] = codec(cls, version)
     assert outcome(tried.decode, bytes.fromhex(data)) is MalformedMessage
     assert_same_answer(tried, bytes.fromhex(data))
+
+
+@pytest.mark.parametrize(
+    ("version", "head", "element", "tail"),
+    [(0, struct.pack(">i", MAX_REQUEST_ELEMENTS), b"\0\0", b""), (9, b"\x81\x80\x08", b"\1\0", b"\0\0\0\0")],
+)
+def test_a_request_of_more_elements_than_any_client_sends_is_refused(
+    version: int, head: bytes, element: bytes, tail: bytes
+) -> None:
+    tried = codec(MetadataRequest, version)
+    most = head + element * MAX_REQUEST_ELEMENTS + tail
+    assert len(tried.decode(most)[0].topics or []) == MAX_REQUEST_ELEMENTS
+    for one_more in (
+        head[:-1] + bytes([head[-1] + 1]) + element * (MAX_REQUEST_ELEMENTS + 1) + tail
+        if version == 0
+        else b"\x82" + head[1:] + element * (MAX_REQUEST_ELEMENTS + 1) + tail,
+        most[:-1] + b"\1\x09\0" if tail else head + element,
+    ):
+        assert_same_answer(tried, one_more)
+        assert outcome(tried.decode, one_more) is MalformedMessage
+
+
+def test_what_is_no_request_may_be_of_any_size() -> None:
+    many = EveryType(counts=[1] * (MAX_REQUEST_ELEMENTS + 1))
+    for version in (0, 1):
+        assert codec(EveryType, version).decode(codec(EveryType, version).encode(many))[0] == many
 
 
 def test_tagged_fields_may_come_in_any_order_and_the_last_of_two_counts_as_in_kafka() -> None:
