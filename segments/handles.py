@@ -21,8 +21,8 @@ class OpenFile:
         self._is_dropped = False
         self.fd = fd
         """The descriptor; -1 once it is closed."""
-        self.was_used = True
-        """Set by each use, cleared by the pool when it looks for one to close."""
+        self.was_used = False
+        """Set by each use after the first, cleared by the pool when it looks for one to close."""
 
     def pin(self) -> None:
         self._pins += 1

@@ -51,7 +51,7 @@ def decode_blocks(data: bytes, columns: Columns, end_position: int) -> tuple[int
             part.frombytes(data[body_at : body_at + count * column.itemsize])
             parts.append(_little_endian(part))
             body_at += count * column.itemsize
-        if count and any(column and part[0] <= column[-1] for column, part in zip(columns, parts, strict=True)):
+        if count and any(column and part[0] < column[-1] for column, part in zip(columns, parts, strict=True)):
             break
         for column, part in zip(columns, parts, strict=True):
             column.extend(part)

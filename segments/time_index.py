@@ -1,7 +1,7 @@
 """The sparse time index of one segment: from where to look for the first record of a time or later.
 
-An entry (T, o) says that all batches before offset o carry timestamps up to T at most. Entries are made beside the
-offset index's, where T has grown since the last: timestamps may go back, running maxima don't.
+An entry (T, o) says that all batches before offset o carry timestamps up to T at most. Each is made beside one of the
+offset index's: timestamps may stand still or go back, running maxima don't.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ class TimeIndex:
 
     def add(self, max_timestamp: int, offset: int) -> None:
         """Note that the batches before `offset` have timestamps up to `max_timestamp`."""
-        if not self.timestamps or max_timestamp > self.timestamps[-1]:
-            self.timestamps.append(max_timestamp)
-            self.relative_offsets.append(offset - self.first_offset)
+        self.timestamps.append(max_timestamp)
+        self.relative_offsets.append(offset - self.first_offset)
 
     def start_for(self, timestamp: int) -> int:
         """An offset that begins a batch; no record before it is as late as `timestamp`."""
