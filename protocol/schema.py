@@ -109,6 +109,7 @@ def field(type: Any, versions: str, *, nullable: str = "none", tag: int | None =
     Without a default it is Kafka's: 0, false, "", an empty list, the zero UUID, a struct of defaults, even where null
     is allowed; but null for records.
     """
+    assert not isinstance(default, list), "an empty list is the default of every array, a fresh one for each message"
     present = parse_versions(versions)
     tagged_versions = parse_versions(tagged or ("none" if tag is None else versions))
     flexible_versions = None if flexible is None else parse_versions(flexible)
@@ -118,6 +119,14 @@ def field(type: Any, versions: str, *, nullable: str = "none", tag: int | None =
 
 def _refuse_change(self: Structure, name: str, value: Any) -> None:
     raise AttributeError(f"{name}: this {self.SCHEMA.name} is the default that messages share; set a new one instead")
+
+
+_FROZEN: dict[str, Any] = {
+    "__slots__": (),
+    "__setattr__": _refuse_change,
+    "__copy__": lambda self: self.SCHEMA.cls(),
+    "__deepcopy__": lambda self, memo: self,
+}
 
 
 class Schema:
@@ -145,8 +154,7 @@ class Schema:
     def default(self) -> Any:
         """A struct of defaults that refuses changes, so that all messages can hold the same one."""
         if self._default is None:
-            frozen: Any = type(self.name, (self.cls,), {"__slots__": (), "__setattr__": _refuse_change})
-            self._default = object.__new__(frozen)
+            self._default = object.__new__(type(self.name, (self.cls,), _FROZEN))
             for each in self.fields:
                 object.__setattr__(self._default, each.name, each.default)
         return self._default

@@ -170,6 +170,21 @@ def test_a_message_shows_its_fields_and_can_be_copied() -> None:
     leader = LeaderIdAndEpoch(leader_id=1)
     assert repr(leader) == "LeaderIdAndEpoch(leader_id=1, leader_epoch=-1)"
     assert copy.deepcopy(leader) == leader
+    response = PartitionProduceResponse(index=3, record_errors=[])
+    again = copy.deepcopy(response)
+    assert again == response
+    assert again.record_errors is not response.record_errors
+
+
+def test_a_copy_of_a_shared_default_can_be_changed() -> None:
+    leader = copy.copy(PartitionProduceResponse().current_leader)
+    leader.leader_id = 5
+    assert leader == LeaderIdAndEpoch(leader_id=5)
+
+
+def test_a_list_cannot_be_given_as_a_default_since_all_messages_would_share_it() -> None:
+    with pytest.raises(AssertionError, match="the default of every array"):
+        field(Array(Int32), "0+", default=[])
 
 
 def test_a_field_is_named_as_kafka_names_it() -> None:
