@@ -12,7 +12,7 @@ from support.broker_process import BrokerProcess
 from support.confluent import consume as confluent_consume
 from support.samples import Received, Sample, check_same, samples
 
-RECORDS = 600
+RECORDS = 1000
 TIMEOUT_S = 60.0
 #: Small batches, so that the records are dozens of appends.
 SMALL_BATCHES = {"max_batch_size": 2000, "max_request_size": 1_000_000}

@@ -11,15 +11,17 @@ from support.samples import check_same, samples
 from support.topics import make_topic
 
 RECORDS = 300
-CODEC_LIBRARIES = ("zlib", "gzip", "lz4", "lz4.frame", "cramjam", "snappy", "zstandard")
-#: ``walrusmq`` in an interpreter in which no codec can be imported.
-WITHOUT_CODECS = (
-    f"import sys; sys.modules.update(dict.fromkeys({CODEC_LIBRARIES})); from walrusmq.cli import main; sys.exit(main())"
-)
+#: ``walrusmq`` as it is installed without the extra ``codecs``: nothing that knows snappy and zstd can be imported.
+WITHOUT_CODECS = """
+import sys
+sys.modules.update(dict.fromkeys(("cramjam", "snappy", "zstandard")))
+from walrusmq.cli import main
+sys.exit(main())
+"""
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-def test_a_broker_without_codec_libraries_passes_every_codec(start_broker: StartBroker, codec: str) -> None:
+def test_a_broker_without_the_extra_codecs_passes_every_codec(start_broker: StartBroker, codec: str) -> None:
     broker = start_broker(command=[sys.executable, "-c", WITHOUT_CODECS])
     topic = make_topic(broker)
     sent = samples(RECORDS)

@@ -23,7 +23,7 @@ REQUEST = ApiVersionsRequest(client_software_name="raw", client_software_version
 
 
 def header(key: int, version: int) -> bytes:
-    """A request header of version 1: key, version, correlation id 7, no client id."""
+    """A request header as it begins in any version: key, version, correlation id 7, no client id."""
     return struct.pack(">hhih", key, version, 7, -1)
 
 
@@ -43,7 +43,7 @@ def test_api_versions_is_answered_in_every_version_with_a_plain_header(broker: B
 
 def test_an_api_versions_from_the_future_is_told_what_there_is_and_stays(broker: BrokerProcess) -> None:
     with RawClient(broker.bootstrap) as client:
-        client.send_frame(header(API_VERSIONS_KEY, UNKNOWN_VERSION) + b"whatever comes then")
+        client.send_frame(header(API_VERSIONS_KEY, UNKNOWN_VERSION) + b"\x00whatever comes then")
         frame = client.receive_frame()
         answer, end = codec(ApiVersionsResponse, 0).decode(frame, 4)
         assert end == len(frame)

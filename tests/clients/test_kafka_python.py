@@ -11,7 +11,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from support.broker_process import BrokerProcess
 from support.samples import Received, Sample, check_same, samples
 
-RECORDS = 600
+RECORDS = 1000
 TIMEOUT_S = 60.0
 
 

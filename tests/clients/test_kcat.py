@@ -10,7 +10,7 @@ from support.broker_process import BrokerProcess
 from support.confluent import consume
 from support.samples import Received, Sample, check_same
 
-RECORDS = 600
+RECORDS = 1000
 TIMEOUT_S = 60.0
 KCAT = shutil.which("kcat")
 

@@ -16,7 +16,7 @@ from support.samples import Received, Sample
 
 INSTALL_TIMEOUT_S = 240
 RUN_TIMEOUT_S = 90
-RECORDS = 500
+RECORDS = 1000
 SENT = [Sample(b"%d" % number, b"value-%d" % number) for number in range(RECORDS)]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
