@@ -1,19 +1,34 @@
-"""The codec of a message in a version: compiled code, made of the declaration when it is first used."""
+"""The codec of a message in a version: compiled code, made of the declaration when it is first asked for."""
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from functools import cached_property
+from typing import Any, Generic, Protocol, TypeVar
 
 from walrusmq.protocol.layout import layout
 from walrusmq.protocol.schema import schema_of
 
 T = TypeVar("T")
+Read = TypeVar("Read", covariant=True)
+Written = TypeVar("Written", contravariant=True)
+
+
+class Decode(Protocol[Read]):
+    """Read a message from ``position`` on; give it, and where it ended, which is for the caller to judge."""
+
+    def __call__(self, buffer: Any, position: int = 0) -> tuple[Read, int]: ...
+
+
+class EncodeParts(Protocol[Written]):
+    """Append the bytes of a message to ``parts``."""
+
+    def __call__(self, message: Written, parts: list[Any]) -> None: ...
 
 
 class Codec(Generic[T]):
     """Reads and writes one kind of message in one version.
 
-    Each way is compiled at its first use; from then on the compiled function stands in the place of the method.
+    ``decode`` and ``encode_parts`` are functions, each compiled when it is first looked up.
     """
 
     def __init__(self, cls: type[T], version: int) -> None:
@@ -22,32 +37,30 @@ class Codec(Generic[T]):
         self.layout = layout(cls, version)
         self.label = f"{schema_of(cls).name} v{version}"
 
-    def decode(self, buffer: Any, position: int = 0) -> tuple[T, int]:
-        """Read a message from ``position`` on; give it, and where it ended, which is for the caller to judge.
+    @cached_property
+    def decode(self) -> Decode[T]:
+        """``decode(buffer, position=0) -> (message, end)``.
 
-        ``buffer`` is bytes or a memoryview of bytes that ends where the frame does. A value of a ``records`` field is a
+        ``buffer`` is bytes or a memoryview of bytes, and ends where the frame does. A value of a ``records`` field is a
         memoryview of it; all else is copied. Raises MalformedMessage, and nothing else, for whatever the bytes are.
         """
-        if "decode" not in self.__dict__:
-            from walrusmq.protocol.decoder_compiler import compile_decoder
+        from walrusmq.protocol.decoder_compiler import compile_decoder
 
-            self.__dict__["decode"] = compile_decoder(self.layout, self.label)
-        decoded: tuple[T, int] = self.__dict__["decode"](buffer, position)
-        return decoded
+        return compile_decoder(self.layout, self.label)
 
-    def encode_parts(self, message: T, parts: list[Any]) -> None:
-        """Append the bytes of a message to ``parts``: the values of ``records`` fields as they are, all else as bytes.
+    @cached_property
+    def encode_parts(self) -> EncodeParts[T]:
+        """``encode_parts(message, parts)``: values of ``records`` fields are appended as they are, all else as bytes.
 
-        Raises UnencodableMessage, of the kind that fits, and then appends nothing.
+        A value of a ``records`` field is bytes, a memoryview, a FileRegion or whatever else has a length. Raises
+        UnencodableMessage, of the kind that fits, and then appends nothing.
         """
-        if "encode_parts" not in self.__dict__:
-            from walrusmq.protocol.encoder_compiler import compile_encoder
+        from walrusmq.protocol.encoder_compiler import compile_encoder
 
-            self.__dict__["encode_parts"] = compile_encoder(self.layout, self.label)
-        self.__dict__["encode_parts"](message, parts)
+        return compile_encoder(self.layout, self.label)
 
     def encode(self, message: T) -> bytes:
-        """Write a message. Raises UnencodableMessage, of the kind that fits."""
+        """Write a message whose records, if any, are in memory. Raises UnencodableMessage, of the kind that fits."""
         parts: list[Any] = []
         self.encode_parts(message, parts)
         return parts[0] if len(parts) == 1 else b"".join(parts)

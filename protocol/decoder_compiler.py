@@ -197,7 +197,7 @@ class _DecoderWriter:
             with self.source.block("if n > 127:"):
                 self.source.line(f"n, p = long_length(buffer, p, n, {construct.max_length})")
                 if isinstance(construct, Array):
-                    self._check_count(construct, "n - 1")
+                    self._check_count(construct)
 
     def _with_null(self, construct: Prefixed, target: str, write: Callable[[Any, str], None]) -> None:
         """Write null where that can be, and the rest by ``write``."""
@@ -226,7 +226,7 @@ class _DecoderWriter:
     def _elements(self, construct: Array, target: str) -> None:
         source, elements, count = self.source, self.source.fresh("a"), self.source.fresh("c")
         if not construct.compact:
-            self._check_count(construct, "n")
+            self._check_count(construct)
         elif not construct.nullable:
             with source.block("if n == 0:"):
                 source.line(f"raise bad_length({self._label()}, -1, limit - p)")
@@ -251,12 +251,16 @@ class _DecoderWriter:
             self._flush()
             source.line(f"{elements}.append({element})")
 
-    def _check_count(self, construct: Array, count: str) -> None:
+    def _check_count(self, construct: Array) -> None:
         # Kafka too refuses a count above the bytes left, even if elements should take no bytes at all. A compact count
         # of one byte needs no check: each element has at least its tagged fields, and they run out soon enough.
         least = least_bytes(construct.element)
         assert least or not construct.compact, f"{self._label()}: elements of no bytes"
-        with self.source.block(f"if not 0 <= ({count}) * {max(1, least)} <= limit - p:"):
+        if construct.compact:
+            count, condition = "n - 1", f"(n - 1) * {least} > limit - p"
+        else:
+            count, condition = "n", f"not 0 <= n * {max(1, least)} <= limit - p"
+        with self.source.block(f"if {condition}:"):
             self.source.line(f"raise bad_length({self._label()}, {count}, limit - p)")
 
     def _nullable_struct(self, construct: OrNull, target: str) -> None:

@@ -29,7 +29,7 @@ from walrusmq.protocol.primitives import (
 )
 from walrusmq.protocol.schema import is_declared
 
-Encoder = Callable[[Any, list[Any]], None]
+Encoder = Callable[..., None]
 
 
 def compile_encoder(layout: StructAdapter, label: str) -> Encoder:
