@@ -357,6 +357,6 @@ class TransactionAbortable(KafkaError):
 
 
 class RebootstrapRequired(KafkaError):
-    """The client expects another cluster or node here; it should bootstrap anew (KIP-1242)."""
+    """The client expects another cluster or node here; it should bootstrap anew (KIP-1102, KIP-1242)."""
 
     code = ErrorCode.REBOOTSTRAP_REQUIRED
