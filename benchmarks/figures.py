@@ -108,9 +108,10 @@ def _fetch_from_chain(part: float) -> Measure:
 def _chain(target: Target, segments: int) -> Iterator[str]:
     """A topic whose partition has so many sealed segments behind it."""
     with target.topic(configs={"walrus.segment.entries": str(SEGMENT_ENTRIES)}) as topic:
-        batch = 2 * SEGMENT_ENTRIES
-        options = {"batch.num.messages": batch, "linger.ms": 100, "max.in.flight": 1}
-        produce(target, topic, 10, 10 * batch * segments, options)
+        if segments:
+            batch = 2 * SEGMENT_ENTRIES
+            options = {"batch.num.messages": batch, "linger.ms": 100, "max.in.flight": 1}
+            produce(target, topic, 10, 10 * batch * segments, options)
         yield topic
 
 
