@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 
 from walrusmq.segments.checkpoint import TrustedPoint
 from walrusmq.segments.facts import OpenSegment
@@ -97,13 +98,13 @@ class OpenLog:
             handle.was_used = True
         size = len(batch)
         try:
-            written = self._files.pwrite(handle.fd, batch, position)
+            if self._files.pwrite(handle.fd, batch, position) != size:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError:
             self.has_leftover = True
+            with suppress(OSError):  # the next write tries again, and isn't made before it succeeds
+                self.cut_leftover()
             raise
-        if written != size:
-            self.has_leftover = True
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         offset = self.end_offset
         self.indexes.note(offset, position, max_timestamp)
         self.position = position + size

@@ -217,6 +217,8 @@ class CrashDisk(OsFiles):
     def replace(self, source: str, target: str, /) -> None:  # type: ignore[override]
         with self._lock:
             self._enter("replace", target)
+            if source not in self._live:
+                self._adopt(source)
             os.replace(source, target)
             self._live[target] = self._live.pop(source)
 
