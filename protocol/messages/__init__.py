@@ -1,52 +1,45 @@
-"""The APIs that WalrusMQ can read and write, by their keys; each family's messages stand in a module of their own."""
+"""The APIs that WalrusMQ can read and write, by their keys; the messages of each stand in a module of its name.
+
+A module is loaded when its messages are first asked for, so that a start pays for those only that it uses.
+"""
 
 from __future__ import annotations
 
+from functools import cached_property
+from importlib import import_module
 from typing import Any
 
-from walrusmq.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from walrusmq.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from walrusmq.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from walrusmq.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from walrusmq.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
-from walrusmq.protocol.messages.describe_topic_partitions import (
-    DescribeTopicPartitionsRequest,
-    DescribeTopicPartitionsResponse,
-)
-from walrusmq.protocol.messages.fetch import FetchRequest, FetchResponse
-from walrusmq.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from walrusmq.protocol.messages.headers import RequestHeader, ResponseHeader
-from walrusmq.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from walrusmq.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from walrusmq.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from walrusmq.protocol.messages.offset_for_leader_epoch import (
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
-)
-from walrusmq.protocol.messages.produce import ProduceRequest, ProduceResponse
-from walrusmq.protocol.schema import schema_of
 
 
 class Api:
-    """An API: its key and name, its messages, and its versions from ``min_version`` to ``max_version``.
+    """An API: its key and name, its messages, and its stable versions from ``min_version`` to ``max_version``.
 
-    Versions up to ``max_version`` are stable; the messages may be readable in later ones too. Clients are told
-    ``advertised_min_version``.
+    The messages may be readable in later, unstable versions too. Clients are told ``advertised_min_version``.
     """
 
-    __slots__ = ("advertised_min_version", "key", "max_version", "min_version", "name", "request", "response")
+    def __init__(
+        self, key: int, name: str, min_version: int, max_version: int, advertised_min_version: int | None = None
+    ) -> None:
+        self.key = key
+        self.name = name
+        self.min_version = min_version
+        self.max_version = max_version
+        self.advertised_min_version = min_version if advertised_min_version is None else advertised_min_version
 
-    def __init__(self, request: type, response: type, advertised_min_version: int | None = None) -> None:
-        schema = schema_of(request)
-        assert schema.api_key is not None, f"{schema.name} has no api key"
-        stable = [version for version in schema.versions if version not in schema.unstable]
-        self.key: int = schema.api_key
-        self.name: str = schema.name.removesuffix("Request")
-        self.request: Any = request
-        self.response: Any = response
-        self.min_version: int = stable[0]
-        self.max_version: int = stable[-1]
-        self.advertised_min_version = self.min_version if advertised_min_version is None else advertised_min_version
+    @cached_property
+    def request(self) -> Any:
+        """The class of the request."""
+        return getattr(self._module(), f"{self.name}Request")
+
+    @cached_property
+    def response(self) -> Any:
+        """The class of the response."""
+        return getattr(self._module(), f"{self.name}Response")
+
+    def _module(self) -> Any:
+        words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in self.name)
+        return import_module(f"{__name__}.{words.removeprefix('_')}")
 
     def __repr__(self) -> str:
         return f"<Api {self.key} {self.name} {self.min_version}-{self.max_version}>"
@@ -56,19 +49,19 @@ API_BY_KEY: dict[int, Api] = {
     api.key: api
     for api in (
         # Old librdkafka takes a broker without Produce 0 for one that can't compress: KAFKA-18659.
-        Api(ProduceRequest, ProduceResponse, advertised_min_version=0),
-        Api(FetchRequest, FetchResponse),
-        Api(ListOffsetsRequest, ListOffsetsResponse),
-        Api(MetadataRequest, MetadataResponse),
-        Api(FindCoordinatorRequest, FindCoordinatorResponse),
-        Api(ApiVersionsRequest, ApiVersionsResponse),
-        Api(CreateTopicsRequest, CreateTopicsResponse),
-        Api(DeleteTopicsRequest, DeleteTopicsResponse),
-        Api(InitProducerIdRequest, InitProducerIdResponse),
-        Api(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
-        Api(DescribeConfigsRequest, DescribeConfigsResponse),
-        Api(DescribeClusterRequest, DescribeClusterResponse),
-        Api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
+        Api(0, "Produce", 3, 13, advertised_min_version=0),
+        Api(1, "Fetch", 4, 18),
+        Api(2, "ListOffsets", 1, 11),
+        Api(3, "Metadata", 0, 13),
+        Api(10, "FindCoordinator", 0, 6),
+        Api(18, "ApiVersions", 0, 5),
+        Api(19, "CreateTopics", 2, 7),
+        Api(20, "DeleteTopics", 1, 6),
+        Api(22, "InitProducerId", 0, 5),
+        Api(23, "OffsetForLeaderEpoch", 2, 4),
+        Api(32, "DescribeConfigs", 1, 4),
+        Api(60, "DescribeCluster", 0, 2),
+        Api(75, "DescribeTopicPartitions", 0, 0),
     )
 }
 

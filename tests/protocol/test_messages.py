@@ -1,27 +1,21 @@
 import subprocess
 import sys
 
-from walrusmq.protocol.messages import API_BY_KEY
+import pytest
+
+from walrusmq.protocol.messages import API_BY_KEY, Api
+from walrusmq.protocol.schema import schema_of
 
 HEAVY = ("asyncio", "dataclasses", "uuid", "email", "ssl", "json", "hypothesis", "prometheus_client", "lz4", "cramjam")
 
 
-def test_the_apis_are_those_of_kafka_in_its_stable_versions() -> None:
-    assert {(api.key, api.name, api.min_version, api.max_version) for api in API_BY_KEY.values()} == {
-        (0, "Produce", 3, 13),
-        (1, "Fetch", 4, 18),
-        (2, "ListOffsets", 1, 11),
-        (3, "Metadata", 0, 13),
-        (10, "FindCoordinator", 0, 6),
-        (18, "ApiVersions", 0, 5),
-        (19, "CreateTopics", 2, 7),
-        (20, "DeleteTopics", 1, 6),
-        (22, "InitProducerId", 0, 5),
-        (23, "OffsetForLeaderEpoch", 2, 4),
-        (32, "DescribeConfigs", 1, 4),
-        (60, "DescribeCluster", 0, 2),
-        (75, "DescribeTopicPartitions", 0, 0),
-    }
+@pytest.mark.parametrize("api", API_BY_KEY.values(), ids=lambda api: api.name)
+def test_an_api_has_the_key_and_the_stable_versions_of_its_messages(api: Api) -> None:
+    for cls in (api.request, api.response):
+        schema = schema_of(cls)
+        assert schema.api_key == api.key
+        stable = [version for version in schema.versions if version not in schema.unstable]
+        assert stable == list(range(api.min_version, api.max_version + 1))
 
 
 def test_only_produce_is_advertised_from_a_version_that_nobody_could_use() -> None:
@@ -29,12 +23,19 @@ def test_only_produce_is_advertised_from_a_version_that_nobody_could_use() -> No
     assert advertised == {**{api.name: api.min_version for api in API_BY_KEY.values()}, "Produce": 0}
 
 
-def test_declaring_all_messages_loads_nothing_heavy_beyond_construct() -> None:
-    program = (
-        "import sys, construct; before = set(sys.modules); import walrusmq.protocol.frames; "
-        "print(*sorted(set(sys.modules) - before))"
-    )
-    output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    loaded = {name.partition(".")[0] for name in output.split()}
-    assert not loaded & set(HEAVY)
-    assert "walrusmq.protocol.decoder_compiler" not in output, "compilers are loaded at the first use of a codec"
+def loaded_by(program: str) -> set[str]:
+    """The modules that a program loads beyond construct."""
+    whole = f"import sys, construct; before = set(sys.modules); {program}; print(*(set(sys.modules) - before))"
+    return set(subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_the_apis_load_nothing_heavy_beyond_construct() -> None:
+    loaded = loaded_by("import walrusmq.protocol.frames")
+    assert not {name.partition(".")[0] for name in loaded} & set(HEAVY)
+    assert "walrusmq.protocol.decoder_compiler" not in loaded, "compilers are loaded at the first use of a codec"
+
+
+def test_a_family_of_messages_is_loaded_when_it_is_first_asked_for() -> None:
+    program = "from walrusmq.protocol.messages import API_BY_KEY; API_BY_KEY[3].request"
+    families = {name for name in loaded_by(program) if name.startswith("walrusmq.protocol.messages.")}
+    assert families == {"walrusmq.protocol.messages.headers", "walrusmq.protocol.messages.metadata"}
