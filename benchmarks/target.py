@@ -33,7 +33,7 @@ class Target:
     _numbers: Iterator[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        self.admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 2})
         self._numbers = itertools.count()
 
     @contextlib.contextmanager
