@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 logger = logging.getLogger("walrusmq.segments")
 
@@ -25,6 +27,8 @@ class Background:
     def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
         """Have `work` done after what was given before; the future has its result or its exception."""
         if self._executor is None:
+            from concurrent.futures import ThreadPoolExecutor
+
             self._executor = ThreadPoolExecutor(1, thread_name_prefix="walrus-files")
         return asyncio.get_running_loop().run_in_executor(self._executor, work)
 

@@ -37,12 +37,12 @@ async def close_partitions(store: SegmentStore) -> None:
         if point is not None:
             points[partition.topic_id, partition.index] = point
             log = partition.log
-            if partition.unloaded is None and log.index_files.covered < log.position:
+            if partition.unloaded is None and log.index_files.are_behind(log.position):
                 blocks.append((log.index_files, log.index_files.take(log.indexes, log.position, log.end_offset)))
     await store.background.run(partial(_write, store.files, store.folder, blocks, points))
-    await store.background.stop()
     for partition in store:
         partition.leave()
+    await store.background.stop()
     store.handles.close()
 
 

@@ -18,6 +18,9 @@ from walrusmq.segments.indexes import SegmentIndexes
 from walrusmq.segments.partition_folder import INDEX, TIMES, PartitionFolder
 from walrusmq.segments.small_files import read_whole, write_exactly
 
+SMALL_REST_BYTES = 64 << 10
+"""Log that the files may leave out at its end: one read shows its batches, so small segments need no index files."""
+
 _HEAD = Struct("<IIQ")  # CRC-32C of all that follows it, entries, covered position
 _CRC_BYTES = 4
 
@@ -128,6 +131,10 @@ class IndexFiles:
             times_data, (times.timestamps, times.relative_offsets), end_position
         )
         return indexes, index_covered, times_covered
+
+    def are_behind(self, position: int) -> bool:
+        """Whether so much log before `position` isn't covered that it is worth a write, or a warning."""
+        return position - self.covered > SMALL_REST_BYTES
 
     def take(self, indexes: SegmentIndexes, covered: int, end_offset: int) -> IndexBlocks:
         """The entries made since the last blocks, up to the batch boundary at `covered` and `end_offset`."""

@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from walrusmq.protocol.errors import KafkaError, KafkaStorageError
-from walrusmq.protocol.records.batch import decode_batch
 from walrusmq.protocol.records.header import BatchHeader
 from walrusmq.protocol.records.scan import DamagedLog, scan_headers
 from walrusmq.segments.facts import NO_TIMESTAMP
@@ -48,6 +47,8 @@ def _in_batch(
     if header.has_log_append_time:
         offset = max(header.base_offset, start_offset)
         return (header.max_timestamp, offset) if offset <= header.last_offset else None
+    from walrusmq.protocol.records.batch import decode_batch  # with the codecs: not before somebody asks for a time
+
     data = read_exactly(files, fd, header.size_bytes, position)
     try:
         records = decode_batch(data).records

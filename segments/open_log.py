@@ -72,6 +72,7 @@ class OpenLog:
         self.end_offset = self.synced_offset = point.end_offset
         self.position = self.synced_position = self.checkpoint_position = point.position
         self.started_ms = point.started_ms
+        self.indexes.max_timestamp = point.max_timestamp
 
     def ends_at(self, point: TrustedPoint) -> bool:
         """Whether `point` is about this log, and its file ends just there. Raises OSError."""

@@ -127,8 +127,9 @@ class LogRecovery:
         log.resume(point)
         log.index_files = IndexFiles(self._files, self._folder, log.facts.id)
         log.indexes, covered = log.index_files.load(log.facts.first_offset, point.position)
-        if covered < point.position:
+        if log.index_files.are_behind(point.position):
             self.recovery.rebuilt.append("indexes")
+        if covered < point.position:
             complete_indexes(log.indexes, read, point.position, self._path)
         log.indexes.max_timestamp = point.max_timestamp
         self._producers.restore(decode_snapshot(point.producers))

@@ -114,7 +114,8 @@ class SealedLog:
         if covered == self.size_bytes and not self._must_verify:
             indexes.max_timestamp = self.facts.max_timestamp
             return indexes
-        logger.warning("%s: making its index again from the log", self.file.path)
+        if index_files.are_behind(self.size_bytes):
+            logger.warning("%s: making its index again from the log", self.file.path)
         rebuild = partial(self._rebuild, index_files, indexes)
         if self.size_bytes - (0 if self._must_verify else covered) > INLINE_REBUILD_BYTES:
             self._is_rebuilding = True
@@ -154,7 +155,8 @@ class SealedLog:
         finally:
             self._files.close(fd)
         try:
-            index_files.write(index_files.take(rebuilt.indexes, rebuilt.size_bytes, rebuilt.end_offset))
+            if index_files.are_behind(rebuilt.size_bytes):
+                index_files.write(index_files.take(rebuilt.indexes, rebuilt.size_bytes, rebuilt.end_offset))
         except OSError as error:
             logger.warning("%s: its index couldn't be written: %s", self.file.path, error)
         return rebuilt

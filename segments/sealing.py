@@ -50,7 +50,9 @@ async def seal(partition: Partition) -> SealedSegment:
     now_ms = store.clock.now_ms()
     if log.is_rewound:
         await _run(partition, partial(_rebuild, store.files, log, partition.producers, partition.chain.sealed, now_ms))
-    blocks = log.index_files.take(log.indexes, log.position, log.end_offset) if log.position else None
+    blocks = None
+    if log.index_files.are_behind(log.position):
+        blocks = log.index_files.take(log.indexes, log.position, log.end_offset)
     snapshot = partition.producers.snapshot(now_ms)
     sealed, are_producers_written = await _run(partition, partial(_finish, store.files, log, blocks, snapshot))
     partition.next_producers = None if are_producers_written else snapshot

@@ -17,7 +17,7 @@ from support.segment_stores import Image, StillClock, a_partition, a_store, appe
 
 from walrusmq.protocol.errors import KafkaError, KafkaStorageError, NotLeaderOrFollower
 from walrusmq.protocol.records.batch import Producer
-from walrusmq.segments import thresholds
+from walrusmq.segments import index_files, thresholds
 from walrusmq.segments.log_config import Durability, LogConfig
 from walrusmq.segments.partition import Partition
 from walrusmq.segments.store import SegmentStore
@@ -200,4 +200,5 @@ class _History:
 @in_loop
 async def test_a_crash_loses_nothing_acknowledged(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thresholds, "CHECKPOINT_INTERVAL_BYTES", CHECKPOINT_BYTES)
+    monkeypatch.setattr(index_files, "SMALL_REST_BYTES", 0)
     await _History(tmp_path, seed).run()

@@ -23,6 +23,7 @@ from support.segment_stores import (
 
 from walrusmq.protocol.errors import KafkaStorageError, NotEnoughReplicasAfterAppend
 from walrusmq.protocol.records.batch import Producer
+from walrusmq.segments import index_files
 from walrusmq.segments import partition as partition_module
 from walrusmq.segments.log_config import Durability, LogConfig
 from walrusmq.segments.partition import Partition, SegmentStopped
@@ -241,8 +242,9 @@ async def test_a_sync_that_fails_during_a_seal_seals_the_last_synced_end(tmp_pat
 )
 @in_loop
 async def test_a_segment_is_sealed_though_what_belongs_to_it_cannot_be_written(
-    tmp_path: Path, call: str, path: str
+    tmp_path: Path, call: str, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(index_files, "SMALL_REST_BYTES", 0)
     disk = CrashDisk(tmp_path)
     store = a_store(tmp_path, disk)
     image = Image()

@@ -24,7 +24,7 @@ from support.segment_stores import (
 
 from walrusmq.protocol.errors import OutOfOrderSequenceNumber
 from walrusmq.protocol.records.batch import Producer
-from walrusmq.segments import thresholds
+from walrusmq.segments import index_files, thresholds
 from walrusmq.segments.log_config import Durability, LogConfig
 from walrusmq.segments.partition import Partition
 
@@ -35,6 +35,7 @@ CHECKPOINT_BYTES = 9000
 @pytest.fixture(autouse=True)
 def small_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thresholds, "CHECKPOINT_INTERVAL_BYTES", CHECKPOINT_BYTES)
+    monkeypatch.setattr(index_files, "SMALL_REST_BYTES", 0)
 
 
 class Crashed:
