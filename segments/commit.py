@@ -29,7 +29,7 @@ MAX_PINNED = 256
 class LogSync:
     """One log to sync, up to where it ended when the loop handed it over."""
 
-    __slots__ = ("done", "end_offset", "error", "folders", "handle", "log", "position")
+    __slots__ = ("done", "end_offset", "error", "folders", "handle", "log", "max_timestamp", "position")
 
     def __init__(self, log: OpenLog, handle: OpenFile | None, done: SyncDone) -> None:
         self.log = log
@@ -37,6 +37,7 @@ class LogSync:
         self.done = done
         self.end_offset = log.end_offset
         self.position = log.position
+        self.max_timestamp = log.indexes.max_timestamp
         self.folders = log.folders_to_sync
         self.error: OSError | None = None
 

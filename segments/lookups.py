@@ -80,7 +80,9 @@ def max_timestamp(partition: Partition) -> tuple[int, int] | None:
     partition.load()
     sealed = [facts for facts in partition.chain.sealed if facts.end_offset > partition.log_start_offset]
     latest = max((facts.max_timestamp for facts in sealed), default=NO_TIMESTAMP)
-    latest = max(latest, partition.log.indexes.max_timestamp)
+    log = partition.log
+    is_all_seen = partition.high_watermark >= log.end_offset
+    latest = max(latest, log.indexes.max_timestamp if is_all_seen else log.synced_max_timestamp)
     if latest == NO_TIMESTAMP:
         return None
     return offset_for_timestamp(partition, latest)

@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 
 from walrusmq.segments.checkpoint import TrustedPoint
-from walrusmq.segments.facts import OpenSegment
+from walrusmq.segments.facts import NO_TIMESTAMP, OpenSegment
 from walrusmq.segments.files import Files
 from walrusmq.segments.handles import LogFile, OpenFile
 from walrusmq.segments.index_files import IndexFiles
@@ -34,6 +34,7 @@ class OpenLog:
         "position",
         "started_ms",
         "sync_error",
+        "synced_max_timestamp",
         "synced_offset",
         "synced_position",
         "unwritten_producers",
@@ -52,6 +53,7 @@ class OpenLog:
         """Where the next batch goes."""
         self.synced_offset = facts.first_offset
         self.synced_position = 0
+        self.synced_max_timestamp = NO_TIMESTAMP
         self.checkpoint_position = 0
         """Up to where the last checkpoint spares a recovery the scan."""
         self.started_ms = -1
@@ -72,7 +74,7 @@ class OpenLog:
         self.end_offset = self.synced_offset = point.end_offset
         self.position = self.synced_position = self.checkpoint_position = point.position
         self.started_ms = point.started_ms
-        self.indexes.max_timestamp = point.max_timestamp
+        self.indexes.max_timestamp = self.synced_max_timestamp = point.max_timestamp
 
     def ends_at(self, point: TrustedPoint) -> bool:
         """Whether `point` is about this log, and its file ends just there. Raises OSError."""
@@ -111,9 +113,10 @@ class OpenLog:
         self.position = position + size
         self.end_offset = offset + entries
 
-    def synced_to(self, end_offset: int, position: int) -> None:
+    def synced_to(self, end_offset: int, position: int, max_timestamp: int) -> None:
         """All up to there is on disk, and so are the names of the file and its folder."""
         self.synced_offset, self.synced_position = end_offset, position
+        self.synced_max_timestamp = max_timestamp
         if self.folders_to_sync:
             self.folders_to_sync = ()
             self.folder.is_durable = True

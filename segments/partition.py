@@ -438,7 +438,7 @@ class Partition:
         if sync.error is not None:
             self._sync_failed(sync.error)
             return
-        log.synced_to(sync.end_offset, sync.position)
+        log.synced_to(sync.end_offset, sync.position, sync.max_timestamp)
         self._flush_offset = max(self._flush_offset, sync.end_offset)
         has_moved = sync.end_offset > self.high_watermark
         if has_moved:

@@ -106,7 +106,8 @@ class LogRecovery:
                 self._files.sync_folder(self._folder.path)
         finally:
             self._files.close(fd)
-        self._log.synced_offset, self._log.synced_position = self._log.end_offset, self._log.position
+        log = self._log
+        log.synced_to(log.end_offset, log.position, log.indexes.max_timestamp)
 
     def _checkpoint(self, end: int) -> TrustedPoint | None:
         facts = self._log.facts

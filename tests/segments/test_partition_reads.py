@@ -279,6 +279,7 @@ async def test_a_time_above_the_high_watermark_is_not_found(tmp_path: Path) -> N
     await append_durably(partition, "a", timestamps=[5])
     append(partition, "b", timestamps=[9])
     assert partition.offset_for_timestamp(9) is None
+    assert partition.max_timestamp() == (5, 0)
     assert partition.offset_for_timestamp(5) == (5, 0)
     await store.stop()
 
