@@ -19,6 +19,7 @@ from walrusmq.protocol.frames import FileRegion
 
 if TYPE_CHECKING:
     from walrusmq.broker.buffers import BufferPool
+    from walrusmq.broker.context import Context
     from walrusmq.broker.dispatcher import Dispatcher
     from walrusmq.broker.listener import Listener
 
@@ -28,7 +29,7 @@ _SIZE = Struct(">i")
 _API_KEY = Struct(">h")
 PREFIX_BYTES = 4
 #: The shortest request header: key, version, correlation id, a null client id. A shorter frame is no request.
-LEAST_FRAME_BYTES = 8
+LEAST_FRAME_BYTES = 10
 PRODUCE_KEY = 0
 #: What one turn of the event loop sends from files, so that a long answer delays nobody by more than a millisecond or so.
 MAX_SENT_PER_TURN_BYTES = 1 << 22
@@ -66,6 +67,9 @@ class Connection(asyncio.BufferedProtocol):
         self.local_port = 0
         self.listener_name = listener.name
         self.software = ""
+        #: What the handler of the last request was told: the next one mostly gets the same.
+        self.context: Context | None = None
+        self.client_id_bytes = b""
         #: monotonic second of the last whole request or, before one, of the connect
         self.last_request_at = 0.0
         self.requests = 0

@@ -13,7 +13,7 @@ from walrusmq.broker.context import Context
 from walrusmq.broker.deferred import Deferred
 from walrusmq.broker.error_codes import count_errors
 from walrusmq.protocol.errors import MalformedMessage
-from walrusmq.protocol.frames import decode_request_header, response_header_version
+from walrusmq.protocol.frames import decode_request_header, request_header_version, response_header_version
 from walrusmq.protocol.messages import API_BY_KEY
 from walrusmq.protocol.codec import codec
 
@@ -29,6 +29,9 @@ FunctionType = TypeVar("FunctionType", bound=Function)
 PRODUCE_KEY = 0
 FETCH_KEY = 1
 API_VERSIONS_KEY = 18
+#: Key and version together, correlation id, length of the client id: how every request begins.
+_START = Struct(">Iih")
+HEADER_START_BYTES = 10
 _PLAIN_HEADER = Struct(">ii")
 _FLEXIBLE_HEADER = Struct(">iix")
 
@@ -58,7 +61,8 @@ _functions: dict[type, Function] = {}
 def handles(request: type) -> Callable[[FunctionType], FunctionType]:
     """Make a function the handler of a request class.
 
-    It takes the request and a Context and returns the response, a Deferred of it, or is a coroutine function. Views into
+    It takes the request and a Context and returns the response (or an EncodedResponse), a Deferred of it, or is a
+    coroutine function. Views into
     the request's bytes (``records``) are valid until it returns or first awaits.
     """
 
@@ -69,16 +73,42 @@ def handles(request: type) -> Callable[[FunctionType], FunctionType]:
     return register
 
 
+class EncodedResponse:
+    """A response without errors that its handler has encoded already, to be sent to many."""
+
+    __slots__ = ("body",)
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+
+
 class Route:
     """All that is needed to serve one version of one API."""
 
-    __slots__ = ("api_key", "counts_errors", "decode", "encode_parts", "function", "is_produce", "pack_header", "prefix_bytes", "response")
+    __slots__ = (
+        "api_key",
+        "counts_errors",
+        "decode",
+        "encode_parts",
+        "function",
+        "header_tail",
+        "header_tail_bytes",
+        "is_produce",
+        "pack_header",
+        "prefix_bytes",
+        "response",
+        "version",
+    )
 
     def __init__(self, api_key: int, version: int) -> None:
         api = API_BY_KEY[api_key]
         importlib.import_module(f"walrusmq.broker.handlers.{HANDLER_MODULES[api_key]}")
         is_flexible = response_header_version(api_key, version) == 1
         self.api_key = api_key
+        self.version = version
+        #: What follows the client id in the header of nearly every request: no tagged fields, where there may be some.
+        self.header_tail = b"\0" if request_header_version(api_key, version) == 2 else b""
+        self.header_tail_bytes = len(self.header_tail)
         self.function = _functions[api.request]
         self.response = api.response
         self.decode = codec(api.request, version).decode
@@ -96,47 +126,69 @@ class Dispatcher:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._routes: dict[tuple[int, int], Route] = {}
+        self._routes: dict[int, Route] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self.is_stopping = False
 
     def handle(self, connection: Connection, frame: memoryview) -> None:
         """Serve one request: answer it, queue it for a later answer, or close the connection."""
-        try:
-            header, position = decode_request_header(frame, 0)
-        except MalformedMessage as error:
-            connection.refuse(f"no Kafka request: {error}")
-            return
-        route = self._routes.get((header.api_key, header.api_version))
-        if route is None:
-            route = self._find_route(connection, header.api_key, header.api_version, header.correlation_id)
-            if route is None:
+        key, correlation_id, client_id_bytes = _START.unpack_from(frame)
+        route = self._routes.get(key)
+        context = connection.context
+        position = HEADER_START_BYTES + client_id_bytes
+        if (
+            route is None
+            or context is None
+            or client_id_bytes < 0
+            or route.header_tail != frame[position : position + route.header_tail_bytes]
+            or connection.client_id_bytes != frame[HEADER_START_BYTES:position]
+        ):
+            prepared = self._prepare(connection, frame)
+            if prepared is None:
                 return
+            route, context, position = prepared
+        else:
+            position += route.header_tail_bytes
+            if context.api_version != route.version:
+                context = connection.context = Context(self._node, connection, route.version, context.client_id)
         connection.requests += 1
         connection.last_request_at = self._node.clock.monotonic()
         self._node.metrics.requests[route.api_key] += 1
         try:
             request, _ = route.decode(frame, position)
         except MalformedMessage as error:
-            connection.refuse(f"a malformed {API_BY_KEY[route.api_key].name} v{header.api_version} request: {error}")
+            connection.refuse(f"a malformed {API_BY_KEY[route.api_key].name} v{route.version} request: {error}")
             return
-        context = Context(self._node, connection, header.api_version, header.client_id)
         try:
             outcome = route.function(request, context)
-            if type(outcome) is route.response:
-                connection.answer(self._encode(route, header.correlation_id, outcome))
+            if type(outcome) is route.response or type(outcome) is EncodedResponse:
+                connection.answer(self._encode(route, correlation_id, outcome))
                 return
         except Exception:
             self._failed(connection, route, None)
             return
         if type(outcome) is Deferred:
-            self._answer_later(connection, route, header.correlation_id, outcome, len(frame))
+            self._answer_later(connection, route, correlation_id, outcome, len(frame))
         elif asyncio.iscoroutine(outcome):
-            self._run(connection, route, header.correlation_id, outcome, len(frame))
+            self._run(connection, route, correlation_id, outcome, len(frame))
         elif outcome is CLOSE_CONNECTION:
             connection.close_in_turn(None)
         else:
             assert outcome is NO_ANSWER, f"a {API_BY_KEY[route.api_key].name} handler returned {outcome!r}"
+
+    def _prepare(self, connection: Connection, frame: memoryview) -> tuple[Route, Context, int] | None:
+        """Read a header that isn't like the connection's last one; None if there is no serving it."""
+        try:
+            header, position = decode_request_header(frame, 0)
+        except MalformedMessage as error:
+            connection.refuse(f"no Kafka request: {error}")
+            return None
+        route = self._find_route(connection, header.api_key, header.api_version, header.correlation_id)
+        if route is None:
+            return None
+        context = connection.context = Context(self._node, connection, header.api_version, header.client_id)
+        connection.client_id_bytes = b"" if header.client_id is None else header.client_id.encode()
+        return route, context, position
 
     def _find_route(self, connection: Connection, api_key: int, version: int, correlation_id: int) -> Route | None:
         api = API_BY_KEY.get(api_key)
@@ -151,7 +203,10 @@ class Dispatcher:
                     f"{api.name} v{version} isn't served here, v{api.min_version} to v{api.max_version} are"
                 )
             return None
-        route = self._routes[api_key, version] = Route(api_key, version)
+        key = api_key << 16 | version
+        route = self._routes.get(key)
+        if route is None:
+            route = self._routes[key] = Route(api_key, version)
         return route
 
     def _answer_unknown_version(self, connection: Connection, correlation_id: int) -> None:
@@ -164,10 +219,13 @@ class Dispatcher:
         connection.answer(self._encode(Route(API_VERSIONS_KEY, 0), correlation_id, unsupported_version()))
 
     def _encode(self, route: Route, correlation_id: int, response: Any) -> list[Any]:
-        if route.counts_errors:
-            count_errors(response, route.api_key, self._node.metrics)
         parts: list[Any] = [b""]
-        route.encode_parts(response, parts)
+        if type(response) is EncodedResponse:
+            parts.append(response.body)
+        else:
+            if route.counts_errors:
+                count_errors(response, route.api_key, self._node.metrics)
+            route.encode_parts(response, parts)
         size = route.prefix_bytes
         for part in parts:
             size += len(part)

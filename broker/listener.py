@@ -29,6 +29,8 @@ SHORT_RECEIVE_BYTES = 1 << 14
 SHORT_MEMORY_PATIENCE_S = 5.0
 #: Wanted for each socket, where the kernel allows it: fewer wake-ups for large batches.
 SOCKET_BUFFER_BYTES = 1 << 22
+#: Turns of the loop in which an aborted connection must have told that it is gone: it takes one or two.
+ABORT_TURNS = 10
 #: Connections that the kernel may hold before they are accepted.
 ACCEPT_BACKLOG = 1024
 #: How often idle connections are looked for.
@@ -118,7 +120,9 @@ class Listener:
             await asyncio.sleep(0.005)
         for connection in list(self.connections):
             connection.abort()
-        while self.connections:
+        for _ in range(ABORT_TURNS):
+            if not self.connections:
+                return
             await asyncio.sleep(0)
 
     # --- called by connections

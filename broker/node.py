@@ -22,6 +22,7 @@ from walrusmq.broker.led_partitions import LedPartitions
 from walrusmq.broker.listener import ConnectionLimits, Listener
 from walrusmq.broker.monitor import Monitor
 from walrusmq.broker.node_metrics import node_metrics
+from walrusmq.broker.producer_ids import ProducerIds
 from walrusmq.broker.rollovers import Rollovers
 from walrusmq.consensus.metadata_log import MetadataLog
 from walrusmq.segments.files import Files, OsFiles
@@ -72,6 +73,7 @@ class Node:
         self.deadlines = Deadlines()
         self.held_appends = HeldAppends()
         self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
+        self.producer_ids = ProducerIds()
         self.waiting_fetches: set[Fetch] = set()
         self.store: SegmentStore
         self.metrics, self.loop_lag = node_metrics(self)
@@ -167,7 +169,7 @@ class Node:
     async def _open_logs(self) -> None:
         settings = self.settings
         self.store = SegmentStore(
-            settings.data_dir,
+            str(self._folder.path),
             self.files,
             self.clock,
             max_open_files=settings.max_open_files,
@@ -177,7 +179,7 @@ class Node:
         self.store.start()
         self._opened.push_async_callback(self.store.stop)
         self._log = MetadataLog(
-            os.path.join(settings.data_dir, "metadata"),
+            os.path.join(self._folder.path, "metadata"),
             self.files,
             apply=self.image.apply_entry,
             take_snapshot=self.image.snapshot,

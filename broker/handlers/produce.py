@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from walrusmq.broker.context import Context
 from walrusmq.broker.deferred import Deferred
@@ -15,6 +15,7 @@ from walrusmq.protocol.errors import (
     MessageTooLarge,
     NotLeaderOrFollower,
     UnknownTopicOrPartition,
+    UnsupportedCompressionType,
 )
 from walrusmq.protocol.messages.produce import (
     PartitionProduceData,
@@ -24,15 +25,19 @@ from walrusmq.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from walrusmq.protocol.records.header import TransactionsNotSupported
+from walrusmq.protocol.records.compression import Codec
+from walrusmq.protocol.records.header import CODEC_MASK, TransactionsNotSupported
 from walrusmq.protocol.records.legacy import NotOneBatch
-from walrusmq.segments.partition import Appended, Partition
+from walrusmq.segments.partition import Partition
+
+if TYPE_CHECKING:
+    from walrusmq.broker.node import Node
 
 #: The first version that names topics by id (KIP-516).
 FIRST_VERSION_WITH_IDS = 13
 #: The first version that may carry zstd (KIP-110).
 FIRST_VERSION_WITH_ZSTD = 7
-ZSTD = 4
+#: The low byte of the attributes, where the codec is.
 ATTRIBUTES_AT = 22
 LEGAL_ACKS = (-1, 0, 1)
 #: Errors that Kafka answers without the log's start: they were found before the log was asked, or by its disk.
@@ -47,16 +52,17 @@ MAX_WAIT_S = 3600.0
 class ProduceAnswer:
     """The answer to one request while some of its batches wait: for a sync, or for the next segment to open."""
 
-    __slots__ = ("_bucket", "_context", "_waits", "deferred", "is_acknowledged_at_once", "response")
+    __slots__ = ("_acks", "_bucket", "_context", "_deferred", "_response", "_waits")
 
-    def __init__(self, response: ProduceResponse, context: Context) -> None:
-        self.response = response
-        self.deferred: Deferred | None = None
+    def __init__(self, response: ProduceResponse, acks: int, context: Context) -> None:
+        self._response = response
+        self._acks = acks
         self._context = context
+        self._deferred = Deferred()
         self._waits: dict[int, PartitionProduceResponse] = {}
         self._bucket = 0
 
-    def wait(self, partition: Partition, appended: Appended, part: PartitionProduceResponse) -> None:
+    def wait(self, partition: Partition, end_offset: int, part: PartitionProduceResponse) -> None:
         """Have ``part`` answered once what was appended is acknowledgeable."""
         key = id(part)
         self._waits[key] = part
@@ -69,7 +75,7 @@ class ProduceAnswer:
             if not self._waits:
                 self._finish()
 
-        partition.when_acknowledged(appended.end_offset, acknowledged)
+        partition.when_acknowledged(end_offset, acknowledged)
 
     def hold(self, partition: Partition, batch: memoryview, part: PartitionProduceResponse) -> None:
         """Have the batch appended when the next segment opens (design: what clients see of a rollover)."""
@@ -84,47 +90,35 @@ class ProduceAnswer:
                 if not partition.is_open:
                     self.hold(partition, kept, part)
                     return
-                self.append(partition, kept, part)
+                end_offset = append(self._context.node, partition, kept, part)
+                if end_offset is not None:
+                    self.wait(partition, end_offset, part)
             except KafkaError as refusal:
                 fail(part, refusal, partition)
-                if self.deferred is None:
-                    self._context.connection.close_in_turn(None)
             if not self._waits:
                 self._finish()
 
         self._context.node.held_appends.add(partition, batch, opened)
         self._waits[key] = part
 
-    def append(self, partition: Partition, batch: memoryview, part: PartitionProduceResponse) -> None:
-        """Append one batch. Raises the KafkaError that says why it wasn't written."""
-        node = self._context.node
-        appended = partition.append(batch, node.clock.now_ms())
-        part.base_offset = appended.base_offset
-        part.log_append_time_ms = appended.log_append_time_ms
-        part.log_start_offset = partition.log_start_offset
-        node.metrics.entries_appended += appended.end_offset - appended.base_offset
-        node.metrics.bytes_appended += len(batch)
-        if not appended.acknowledged:
-            self.wait(partition, appended, part)
-
-    def outcome(self, acks: int, timeout_ms: int) -> Any:
-        """What the handler returns: the response, a Deferred of it, or what acks=0 gets."""
-        if acks == 0:
-            return CLOSE_CONNECTION if self._has_error() else NO_ANSWER
+    def outcome(self, timeout_ms: int) -> Any:
+        """What the handler returns: a Deferred of the response, or what acks=0 gets at once."""
         if not self._waits:
-            self._count_errors()
-            return self.response
-        self.deferred = Deferred()
+            return finished(self._response, self._acks, self._context)
+        if self._acks == 0 and not has_error(self._response):
+            return NO_ANSWER
         node = self._context.node
         wait_s = min(max(timeout_ms, 0) / 1000, MAX_WAIT_S)
         self._bucket = node.deadlines.add(self, node.clock.monotonic() + wait_s, self._time_out)
-        return self.deferred
+        return self._deferred
 
     def _finish(self) -> None:
-        if self.deferred is not None and not self.deferred.is_done:
+        outcome = finished(self._response, self._acks, self._context)
+        if self._bucket:
             self._context.node.deadlines.remove(self, self._bucket)
-            self._count_errors()
-            self.deferred.resolve(self.response)
+            self._deferred.resolve(outcome)
+        elif outcome is CLOSE_CONNECTION:
+            self._context.connection.close_in_turn(None)
 
     def _time_out(self) -> None:
         """Appended, and not known to be safe in time: the outcome is unknown to the client."""
@@ -132,18 +126,42 @@ class ProduceAnswer:
             part.error_code = int(ErrorCode.REQUEST_TIMED_OUT)
             part.base_offset = part.log_append_time_ms = part.log_start_offset = -1
         self._waits.clear()
-        self._count_errors()
-        if self.deferred is not None:
-            self.deferred.resolve(self.response)
+        self._deferred.resolve(finished(self._response, self._acks, self._context))
 
-    def _has_error(self) -> bool:
-        return any(part.error_code for topic in self.response.responses for part in topic.partition_responses)
 
-    def _count_errors(self) -> None:
-        for topic in self.response.responses:
+def finished(response: ProduceResponse, acks: int, context: Context) -> Any:
+    """The outcome of a request whose parts all have their answers."""
+    if has_error(response):
+        metrics = context.node.metrics
+        for topic in response.responses:
             for part in topic.partition_responses:
                 if part.error_code:
-                    self._context.node.metrics.count_error(PRODUCE_KEY, part.error_code)
+                    metrics.count_error(PRODUCE_KEY, part.error_code)
+        return response if acks else CLOSE_CONNECTION
+    return response if acks else NO_ANSWER
+
+
+def has_error(response: ProduceResponse) -> bool:
+    """Whether any partition was answered with an error."""
+    for topic in response.responses:
+        for part in topic.partition_responses:
+            if part.error_code:
+                return True
+    return False
+
+
+def append(node: Node, partition: Partition, batch: memoryview, part: PartitionProduceResponse) -> int | None:
+    """Append one batch; returns the end offset that is still to be acknowledged, None if that is done.
+
+    Raises the KafkaError that says why it wasn't written.
+    """
+    base_offset, end_offset, part.log_append_time_ms, is_acknowledged = partition.append(batch, node.clock.now_ms())
+    part.base_offset = base_offset
+    part.log_start_offset = partition.log_start_offset
+    metrics = node.metrics
+    metrics.entries_appended += end_offset - base_offset
+    metrics.bytes_appended += len(batch)
+    return None if is_acknowledged else end_offset
 
 
 def fail(part: PartitionProduceResponse, error: KafkaError, partition: Partition) -> None:
@@ -172,60 +190,76 @@ def last_of_each(topics: list[TopicProduceData]) -> list[TopicProduceData]:
 def produce(request: ProduceRequest, context: Context) -> Any:
     """Append each partition's batch where this node leads; the others get the error that says why not."""
     response = ProduceResponse()
-    answer = ProduceAnswer(response, context)
+    acks = request.acks
+    if acks not in LEGAL_ACKS:
+        return refuse_all(request, response, context)
     version = context.api_version
-    if request.acks not in LEGAL_ACKS:
-        refuse_all(request, response, ErrorCode.INVALID_REQUIRED_ACKS)
-        return answer.outcome(request.acks, 0)
     node = context.node
     topics = request.topic_data
     if len(topics) > 1 or (topics and len(topics[0].partition_data) > 1):
         topics = last_of_each(topics)
+    answer: ProduceAnswer | None = None
     for topic in topics:
         if not topic.partition_data:
             continue
-        parts: list[PartitionProduceResponse] = []
         if version >= FIRST_VERSION_WITH_IDS:
             partitions = node.partitions_by_id.get(topic.topic_id)
-            unknown = ErrorCode.UNKNOWN_TOPIC_ID
-            response.responses.append(TopicProduceResponse(topic_id=topic.topic_id, partition_responses=parts))
+            answered = TopicProduceResponse(topic_id=topic.topic_id)
         else:
             partitions = node.partitions_by_name.get(topic.name)
-            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            response.responses.append(TopicProduceResponse(name=topic.name, partition_responses=parts))
+            answered = TopicProduceResponse(name=topic.name)
+        response.responses.append(answered)
         for data in topic.partition_data:
-            part = PartitionProduceResponse(index=data.index, base_offset=-1)
-            parts.append(part)
+            part = PartitionProduceResponse(index=data.index)
+            answered.partition_responses.append(part)
             partition = partitions.get(data.index) if partitions is not None else None
             if partition is None:
-                part.error_code = int(unknown if partitions is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                part.error_code = unknown(partitions is not None, version)
+                part.base_offset = -1
                 continue
-            if data.records is None:
-                part.error_code = int(ErrorCode.INVALID_RECORD)
-                continue
-            append_or_hold(answer, partition, data.records, part, version)
-    return answer.outcome(request.acks, request.timeout_ms)
+            batch = data.records
+            try:
+                if batch is None or (version < FIRST_VERSION_WITH_ZSTD and is_zstd(batch)):
+                    refuse_batch(batch)
+                if partition.is_open:
+                    end_offset = append(node, partition, batch, part)
+                    if end_offset is None:
+                        continue
+                    answer = answer or ProduceAnswer(response, acks, context)
+                    answer.wait(partition, end_offset, part)
+                else:
+                    answer = answer or ProduceAnswer(response, acks, context)
+                    answer.hold(partition, batch, part)
+            except KafkaError as error:
+                fail(part, error, partition)
+    return finished(response, acks, context) if answer is None else answer.outcome(request.timeout_ms)
 
 
-def append_or_hold(
-    answer: ProduceAnswer, partition: Partition, batch: memoryview, part: PartitionProduceResponse, version: int
-) -> None:
-    """Append now, or behind those that wait for the partition's next segment."""
-    try:
-        if version < FIRST_VERSION_WITH_ZSTD and len(batch) > ATTRIBUTES_AT and batch[ATTRIBUTES_AT] & 7 == ZSTD:
-            part.error_code = int(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-        elif partition.is_open:
-            answer.append(partition, batch, part)
-        else:
-            answer.hold(partition, batch, part)
-    except KafkaError as error:
-        fail(part, error, partition)
+def unknown(has_topic: bool, version: int) -> int:
+    """The code for a partition that this node doesn't lead."""
+    if has_topic or version < FIRST_VERSION_WITH_IDS:
+        return int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return int(ErrorCode.UNKNOWN_TOPIC_ID)
 
 
-def refuse_all(request: ProduceRequest, response: ProduceResponse, code: ErrorCode) -> None:
-    """Answer every partition of the request with one error."""
+def is_zstd(batch: memoryview) -> bool:
+    """Whether the batch says that it is compressed with zstd."""
+    return len(batch) > ATTRIBUTES_AT and batch[ATTRIBUTES_AT] & CODEC_MASK == Codec.ZSTD
+
+
+def refuse_batch(batch: memoryview | None) -> NoReturn:
+    """Raise what Kafka answers before it looks at the batch itself."""
+    if batch is None:
+        raise NotOneBatch("no record batch, but null")
+    raise UnsupportedCompressionType("zstd needs Produce 7 or later")
+
+
+def refuse_all(request: ProduceRequest, response: ProduceResponse, context: Context) -> Any:
+    """Answer every partition of a request whose acks mean nothing."""
+    code = ErrorCode.INVALID_REQUIRED_ACKS
     for topic in request.topic_data:
         parts = [PartitionProduceResponse(index=d.index, error_code=int(code), base_offset=-1) for d in topic.partition_data]
         response.responses.append(
             TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=parts)
         )
+    return finished(response, request.acks, context)
