@@ -137,7 +137,8 @@ class Partition:
         """Whether the open segment takes appends."""
         self.is_gone = False
         self.on_full: Callable[[Partition, str], object] | None = None
-        """Called with the reason by the append that passes twice a threshold, and when a sync has failed."""
+        """Called by each append that finds a threshold passed twice, with its name, until the segment is stopped; and
+        with `recovery` when a sync has failed."""
         self.recovery: Recovery | None = None
         """What the start found and did; None for a partition that had no files."""
         self.unloaded: TrustedPoint | None = None
@@ -401,10 +402,10 @@ class Partition:
         self.thresholds.started(self.log)
 
     def _passed_threshold(self, now_ms: int) -> None:
-        reason = self.thresholds.report(self.log, now_ms)
         if self.thresholds.is_checkpoint_due(self.log):
             self.thresholds.checkpointed(self.log.position)
             sealing.begin_checkpoint(self, now_ms)
+        reason = self.thresholds.passed_twice(self.log, now_ms)
         if reason is None:
             return
         if self.log.end_offset - self.log.facts.first_offset >= MAX_ENTRIES:

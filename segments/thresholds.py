@@ -25,7 +25,6 @@ class Thresholds:
         "_config",
         "_first_offset",
         "_full_position",
-        "_was_reported",
         "ms",
         "offset",
         "position",
@@ -34,7 +33,6 @@ class Thresholds:
     def __init__(self, config: LogConfig, log: OpenLog) -> None:
         self._config = config
         self._first_offset = log.facts.first_offset
-        self._was_reported = False
         self._full_position = 2 * config.segment_bytes
         self.offset = self._first_offset + min(2 * config.max_segment_entries, MAX_ENTRIES)
         self.ms = FOREVER
@@ -43,7 +41,7 @@ class Thresholds:
 
     def started(self, log: OpenLog) -> None:
         """The segment has its first batch: its age counts from now on."""
-        if log.started_ms >= 0 and not self._was_reported:
+        if log.started_ms >= 0:
             self.ms = log.started_ms + 2 * self._config.segment_ms
 
     def checkpointed(self, position: int) -> None:
@@ -54,21 +52,13 @@ class Thresholds:
     def is_checkpoint_due(self, log: OpenLog) -> bool:
         return log.position >= self._checkpoint_position
 
-    def report(self, log: OpenLog, now_ms: int) -> str | None:
-        """Which threshold the segment has passed twice, said once; after that only MAX_ENTRIES is left."""
+    def passed_twice(self, log: OpenLog, now_ms: int) -> str | None:
+        """Which threshold the segment has passed twice, if it has."""
         if log.end_offset >= self.offset:
-            reason = "entries"
-        elif log.position >= self._full_position:
-            reason = "bytes"
-        elif now_ms >= self.ms:
-            reason = "age"
-        else:
-            return None
-        self._was_reported = True
-        self.offset = self._first_offset + MAX_ENTRIES
-        self._full_position = self.ms = FOREVER
-        self.position = self._checkpoint_position
-        return reason
+            return "entries"
+        if log.position >= self._full_position:
+            return "bytes"
+        return "age" if now_ms >= self.ms else None
 
     def due(self, log: OpenLog, now_ms: int) -> str | None:
         """Which threshold the segment has reached once; None for none, and for an empty segment."""
