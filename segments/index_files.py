@@ -165,4 +165,3 @@ class IndexFiles:
             self._files.ftruncate(fd, position + len(block))
         finally:
             self._files.close(fd)
-

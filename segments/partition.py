@@ -41,10 +41,9 @@ from walrusmq.segments.facts import OpenSegment, SealedSegment
 from walrusmq.segments.log_config import FOREVER, Durability, LogConfig, TimestampType
 from walrusmq.segments.open_log import OpenLog
 from walrusmq.segments.producers import ProducerBatch, Producers, Snapshot
-from walrusmq.segments.reading import ReadEnds, cut_region
+from walrusmq.segments.reading import ReadEnds, read_open, read_sealed
 from walrusmq.segments.recovery import Recovery
 from walrusmq.segments.retention import expired
-from walrusmq.segments.sealed_log import IndexBeingRebuilt
 from walrusmq.segments.sealing import SegmentGone as SegmentGone
 from walrusmq.segments.segment_producers import remove_segments
 from walrusmq.segments.thresholds import MAX_ENTRIES, Thresholds
@@ -81,13 +80,13 @@ class Partition:
         "_before_max_ms",
         "_config",
         "_flush_offset",
-        "_high_position",
         "_max_message_bytes",
         "_stamps",
         "_syncs_each",
         "_watchers",
         "acknowledgements",
         "chain",
+        "high_position",
         "high_watermark",
         "index",
         "is_gone",
@@ -132,7 +131,8 @@ class Partition:
         self.leader_epoch = log.facts.leader_epoch
         self.high_watermark = log.end_offset
         """Consumers see nothing at or above it."""
-        self._high_position = log.position
+        self.high_position = log.position
+        """Where the high watermark stands in the open log, if it is there."""
         self.is_open = True
         """Whether the open segment takes appends."""
         self.is_gone = False
@@ -247,6 +247,8 @@ class Partition:
             callback(self._gone())
         elif end_offset <= self.log.synced_offset:
             callback(None)
+        elif self.log.is_rewound:
+            callback(self._uncertain())
         else:
             self.acknowledgements.add(end_offset, callback)
 
@@ -269,8 +271,8 @@ class Partition:
             raise OffsetOutOfRange(f"offset {offset} of {self}, which has {held}")
         try:
             if offset < self.log.facts.first_offset:
-                return self._read_sealed(offset, max_bytes, minimum_one)
-            return self._read_open(offset, max_bytes, minimum_one)
+                return read_sealed(self, offset, max_bytes, minimum_one)
+            return read_open(self, offset, max_bytes, minimum_one)
         except OSError as error:
             raise KafkaStorageError(f"{self} can't be read at offset {offset}: {error}") from error
 
@@ -357,7 +359,7 @@ class Partition:
         self.store.seal_log(self, sealed)
         self.log = self.store.make_log(log.folder, segment)
         self.log.unwritten_producers = self.next_producers
-        self._high_position = 0
+        self.high_position = 0
         self.read_ends = ReadEnds()
         self._flush_offset = segment.first_offset
         self.leader_epoch = segment.leader_epoch
@@ -393,6 +395,9 @@ class Partition:
     def _gone(self) -> KafkaError:
         return UnknownTopicOrPartition(f"{self} is gone")
 
+    def _uncertain(self) -> KafkaError:
+        return NotEnoughReplicasAfterAppend(f"a sync of {self} failed: what was appended may be lost")
+
     def _refused(self, error: OSError) -> KafkaStorageError:
         self.store.write_refused(self, error)
         return KafkaStorageError(f"{self} couldn't be written, and nothing of the batch was: {error}")
@@ -418,7 +423,7 @@ class Partition:
         config = self._config
         log = self.log
         self.high_watermark = end_offset
-        self._high_position = log.position
+        self.high_position = log.position
         if self._watchers:
             self._notify()
         if end_offset - self._flush_offset >= config.flush_messages:
@@ -444,7 +449,7 @@ class Partition:
         has_moved = sync.end_offset > self.high_watermark
         if has_moved:
             self.high_watermark = sync.end_offset
-            self._high_position = sync.position
+            self.high_position = sync.position
         self.acknowledgements.release(sync.end_offset)
         if has_moved and self._watchers:
             self._notify()
@@ -465,48 +470,11 @@ class Partition:
         self.stop()
         if self.high_watermark > log.end_offset:
             self.high_watermark = log.end_offset
-            self._high_position = log.position
-        self.acknowledgements.fail(
-            NotEnoughReplicasAfterAppend(f"{self}: a sync failed, what was appended may be lost: {error}")
-        )
+            self.high_position = log.position
+        self.acknowledgements.fail(self._uncertain())
         if self.on_full is not None:
             self.on_full(self, "recovery")
 
     def _notify(self) -> None:
         for callback in tuple(self._watchers):
             callback()
-
-    def _read_open(self, offset: int, max_bytes: int, minimum_one: bool) -> FileRegion | None:
-        if self.unloaded is not None:
-            self.load()
-        log = self.log
-        limit = self._high_position
-        region = cut_region(
-            self.store.files,
-            log.file,
-            log.indexes.offsets,
-            offset,
-            self.read_ends.get(offset),
-            limit,
-            max_bytes,
-            minimum_one,
-        )
-        if region is not None and region.position + region.size == limit:
-            self.read_ends.remember(self.high_watermark, limit)
-        return region
-
-    def _read_sealed(self, offset: int, max_bytes: int, minimum_one: bool) -> FileRegion | None:
-        chain = self.chain
-        for place in range(max(chain.at_offset(offset), 0), len(chain)):
-            log = chain.log(place)
-            try:
-                offsets = log.indexes().offsets
-            except IndexBeingRebuilt:
-                return None
-            offset = max(offset, log.facts.first_offset)
-            if offset < log.end_offset:
-                return cut_region(
-                    self.store.files, log.file, offsets, offset, None, log.size_bytes, max_bytes, minimum_one
-                )
-        offset = self.log.facts.first_offset
-        return self._read_open(offset, max_bytes, minimum_one) if offset < self.high_watermark else None

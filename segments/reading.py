@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from walrusmq.protocol.frames import FileRegion
 from walrusmq.segments.files import Files
 from walrusmq.segments.handles import LogFile
 from walrusmq.segments.log_walk import batch_size, find_batch, last_boundary
 from walrusmq.segments.offset_index import OffsetIndex
+from walrusmq.segments.sealed_log import IndexBeingRebuilt
+
+if TYPE_CHECKING:
+    from walrusmq.segments.partition import Partition
 
 MAX_READ_ENDS = 32
 """Readers whose place is remembered for one log: those that follow its end don't walk at all."""
@@ -66,3 +72,43 @@ def cut_region(
         end = start + (size or batch_size(files, handle.fd, start))
     handle.pin()
     return FileRegion(handle, start, end - start)
+
+
+def read_open(partition: Partition, offset: int, max_bytes: int, minimum_one: bool) -> FileRegion | None:
+    """Cut a read below the high watermark out of the open segment. Raises as `cut_region`."""
+    if partition.unloaded is not None:
+        partition.load()
+    log, ends, limit = partition.log, partition.read_ends, partition.high_position
+    region = cut_region(
+        partition.store.files,
+        log.file,
+        log.indexes.offsets,
+        offset,
+        ends.get(offset),
+        limit,
+        max_bytes,
+        minimum_one,
+    )
+    if region is not None and region.position + region.size == limit:
+        ends.remember(partition.high_watermark, limit)
+    return region
+
+
+def read_sealed(partition: Partition, offset: int, max_bytes: int, minimum_one: bool) -> FileRegion | None:
+    """Cut a read out of the sealed segment that has `offset`, or of the next one where that is damaged there.
+
+    None while an index that was lost is being made again. Raises as `cut_region`.
+    """
+    chain = partition.chain
+    for place in range(max(chain.at_offset(offset), 0), len(chain)):
+        log = chain.log(place)
+        try:
+            index = log.indexes().offsets
+        except IndexBeingRebuilt:
+            return None
+        offset = max(offset, log.facts.first_offset)
+        if offset < log.end_offset:
+            files, end = partition.store.files, log.size_bytes
+            return cut_region(files, log.file, index, offset, None, end, max_bytes, minimum_one)
+    offset = partition.log.facts.first_offset
+    return read_open(partition, offset, max_bytes, minimum_one) if offset < partition.high_watermark else None

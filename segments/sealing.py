@@ -116,9 +116,7 @@ def _cut(files: Files, path: str, size: int) -> None:
         files.close(fd)
 
 
-def _finish(
-    files: Files, log: OpenLog, blocks: IndexBlocks | None, producers: Snapshot
-) -> tuple[SealedSegment, bool]:
+def _finish(files: Files, log: OpenLog, blocks: IndexBlocks | None, producers: Snapshot) -> tuple[SealedSegment, bool]:
     """The facts of a log that has stopped at its end; its indexes and the next segment's producers are written.
 
     The latter may fail: then False is returned beside the facts.

@@ -191,9 +191,7 @@ class SegmentStore:
     def load(self, partition: Partition, point: TrustedPoint) -> None:
         """Load the indexes and producers of a log that ends at `point`. Raises OSError."""
         log = partition.log
-        recovery = LogRecovery(
-            self.files, log, partition.producers, partition.chain.sealed, self.clock.now_ms()
-        )
+        recovery = LogRecovery(self.files, log, partition.producers, partition.chain.sealed, self.clock.now_ms())
         recovery.trust(point)
         if recovery.recovery.rebuilt:
             logger.warning("%s: made again from the log: %s", log.file.path, ", ".join(recovery.recovery.rebuilt))

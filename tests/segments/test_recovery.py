@@ -293,9 +293,7 @@ async def test_offsets_that_were_deleted_do_not_come_again(tmp_path: Path) -> No
 
 
 @in_loop
-async def test_files_of_segments_that_are_not_in_the_chain_go(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_files_of_segments_that_are_not_in_the_chain_go(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     crashed = Crashed(tmp_path, 2, 0)
     await crashed.crash()
     folder = next(path for path in crashed.files() if path.suffix == ".log").parent

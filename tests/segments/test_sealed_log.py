@@ -61,9 +61,7 @@ async def test_a_file_longer_than_its_facts_is_cut_to_them(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("lost", ["all", "a file", "some bytes", "all but some bytes"])
 @in_loop
-async def test_reads_go_on_behind_what_is_missing(
-    tmp_path: Path, lost: str, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_reads_go_on_behind_what_is_missing(tmp_path: Path, lost: str, caplog: pytest.LogCaptureFixture) -> None:
     image, paths = await a_chain(tmp_path)
     size = image.sealed[1].size_bytes
     if lost == "a file":
@@ -113,9 +111,7 @@ async def test_an_index_that_was_lost_is_made_again(tmp_path: Path, suffix: str,
 
 
 @in_loop
-async def test_a_large_index_is_made_again_in_the_background(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_large_index_is_made_again_in_the_background(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     image, paths = await a_chain(tmp_path)
     paths[1].with_suffix(".index").unlink()
     monkeypatch.setattr(sealed_log, "INLINE_REBUILD_BYTES", 100)
