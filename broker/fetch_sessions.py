@@ -91,7 +91,9 @@ class FetchSessions:
         if session is None:
             raise FetchSessionIdNotFound(f"there is no fetch session {session_id}")
         if epoch != session.next_epoch:
-            raise InvalidFetchSessionEpoch(f"fetch session {session_id} expects epoch {session.next_epoch}, not {epoch}")
+            raise InvalidFetchSessionEpoch(
+                f"fetch session {session_id} expects epoch {session.next_epoch}, not {epoch}"
+            )
         if uses_topic_ids != session.uses_topic_ids:
             raise FetchSessionTopicIdError(f"fetch session {session_id} names topics the other way")
         self._change(session, changed, forgotten)

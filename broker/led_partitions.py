@@ -1,11 +1,19 @@
-"""The partitions that this node leads, as the cluster image says: opened, changed and closed as commands are applied."""
+"""The partitions that this node leads, as the image says: opened, changed and closed as commands are applied."""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, Any
 
-from walrusmq.broker.commands import CreatePartitions, CreateTopic, DeleteTopic, MoveLogStart, ResourceType, RolloverSegment, SetConfigs
+from walrusmq.broker.commands import (
+    CreatePartitions,
+    CreateTopic,
+    DeleteTopic,
+    MoveLogStart,
+    ResourceType,
+    RolloverSegment,
+    SetConfigs,
+)
 from walrusmq.broker.topic_configs import log_config
 from walrusmq.protocol.errors import UnknownTopicOrPartition
 
@@ -28,7 +36,7 @@ class LedPartitions:
         self.by_name: dict[str, dict[int, Partition]] = {}
 
     def open_all(self) -> None:
-        """At the start: open every partition that we lead, drop what belongs to nobody, seal what an unclean stop left."""
+        """At the start: open all partitions that we lead, drop what belongs to nobody, seal what an unclean stop left."""
         node = self._node
         for topic in node.image.topics.values():
             self._open_topic(topic)

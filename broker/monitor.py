@@ -1,4 +1,5 @@
-"""The monitor loop: seals open segments that are full or old, and drops those that retention is done with."""
+"""The monitor loop: seals open segments that are full or old, drops those that retention is done with, and sees
+whether a disk that refused the metadata log takes it again."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
-from walrusmq.broker.commands import MoveLogStart
+from walrusmq.broker.commands import MoveLogStart, SetFeatureLevel
 from walrusmq.broker.topic_configs import retention
 from walrusmq.protocol.errors import KafkaError
 
@@ -45,6 +46,8 @@ class Monitor:
         while True:
             await asyncio.sleep(settings.monitor_check_ms / 1000)
             await self._check_rollovers()
+            if self._node.is_metadata_refused:
+                await self._try_metadata_log()
             if self._node.clock.monotonic() - last_retention_s >= settings.log_retention_check_interval_ms / 1000:
                 last_retention_s = self._node.clock.monotonic()
                 await self._check_retention()
@@ -58,6 +61,14 @@ class Monitor:
                     self._node.rollovers.begin(partition, reason)
             if count % PARTITIONS_PER_TURN == 0:
                 await asyncio.sleep(0)
+
+    async def _try_metadata_log(self) -> None:
+        """Find out whether the metadata log can be written again, by a command that changes nothing.
+
+        Without it a node that isn't ready might get no request that would show that it could be.
+        """
+        with contextlib.suppress(KafkaError):  # it can't, and the log and /readyz say so already
+            await self._node.propose(SetFeatureLevel(level=self._node.image.feature_level))
 
     async def _check_retention(self) -> None:
         now_ms = self._node.clock.now_ms()

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import os
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import walrusmq
@@ -84,7 +83,12 @@ class Node:
         self._dispatcher = Dispatcher(self)
         self._monitor = Monitor(self)
         self.listener = Listener(
-            CLIENT_LISTENER, self._dispatcher, _limits(settings), settings.socket_request_max_bytes, self.clock, self.metrics
+            CLIENT_LISTENER,
+            self._dispatcher,
+            _limits(settings),
+            settings.socket_request_max_bytes,
+            self.clock,
+            self.metrics,
         )
         self._folder = DataFolder(settings.data_dir, self.files)
         self._log: MetadataLog
@@ -156,13 +160,15 @@ class Node:
             if self.failure is not None:
                 return [f"the metadata log can't be followed: {self.failure}"]
             return ["stopping" if self.is_stopping else "starting"]
-        problems = [
-            f"{partition} can't be written: {error}"
-            for partition, error in islice(self.store.write_problems.items(), MAX_REASONS)
-        ]
-        if self._log.is_disk_failing:
+        problems = self.store.write_failures()[:MAX_REASONS]
+        if self.is_metadata_refused:
             problems.append("the metadata log can't be written")
         return problems
+
+    @property
+    def is_metadata_refused(self) -> bool:
+        """Whether the disk refused the last command of the metadata log; the next one tries again."""
+        return self._log.is_disk_failing
 
     # --- inside
 
@@ -229,8 +235,8 @@ class Node:
         self._loopback_warned.add(connection.peer_host)
         advertised = self.settings.advertised_listener
         logger.warning(
-            "%s connected from elsewhere and is told to come back to %s, which is its own machine: set advertised.listener "
-            "to an address of this node that it can reach",
+            "%s connected from elsewhere and is told to come back to %s, which is its own machine: "
+            "set advertised.listener to an address of this node that it can reach",
             connection.peer,
             advertised,
         )

@@ -29,7 +29,7 @@ class Rollovers:
         self._running: dict[Partition, asyncio.Task[None]] = {}
 
     def begin(self, partition: Partition, reason: str) -> asyncio.Task[None]:
-        """Start sealing the partition's open segment, unless that is under way; ``reason`` is one of RolloverReason's."""
+        """Seal the partition's open segment, unless that is under way; ``reason`` is one of RolloverReason's."""
         task = self._running.get(partition)
         if task is None:
             partition.stop()
@@ -48,6 +48,8 @@ class Rollovers:
             sealed = await partition.seal()
         except SegmentGone:
             return
+        if partition.log.is_rewound:  # consumers may have seen what a failed sync lost: they must be able to tell
+            reason = "recovery"
         command = self._command(partition, sealed, reason)
         while self._is_wanted(partition, sealed.id):
             try:
@@ -55,8 +57,13 @@ class Rollovers:
             except KafkaError as error:
                 if self._node.is_stopping or not self._is_wanted(partition, sealed.id):
                     return
-                logger.warning("segment %s:%d is sealed at %d, and recording it failed (%s): trying again",
-                               partition, sealed.id, sealed.end_offset, error)
+                logger.warning(
+                    "segment %s:%d is sealed at %d, and recording it failed (%s): trying again",
+                    partition,
+                    sealed.id,
+                    sealed.end_offset,
+                    error,
+                )
                 await asyncio.sleep(RETRY_S)
             else:
                 self._node.metrics.count_rollover(reason)

@@ -53,7 +53,12 @@ class Fetch:
     )
 
     def __init__(
-        self, request: FetchRequest, context: Context, wanted: list[WantedPartition], session: Session | None, session_is_new: bool
+        self,
+        request: FetchRequest,
+        context: Context,
+        wanted: list[WantedPartition],
+        session: Session | None,
+        session_is_new: bool,
     ) -> None:
         self._context = context
         self._wanted = wanted
@@ -119,7 +124,9 @@ class Fetch:
 
     def _partition(self, wanted: WantedPartition) -> Partition | None:
         node = self._context.node
-        table: Any = node.partitions_by_id if self._context.api_version >= FIRST_VERSION_WITH_IDS else node.partitions_by_name
+        table: Any = (
+            node.partitions_by_id if self._context.api_version >= FIRST_VERSION_WITH_IDS else node.partitions_by_name
+        )
         partitions = table.get(wanted.topic)
         return None if partitions is None else partitions.get(wanted.index)
 
