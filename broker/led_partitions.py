@@ -36,7 +36,7 @@ class LedPartitions:
         self.by_name: dict[str, dict[int, Partition]] = {}
 
     def open_all(self) -> None:
-        """At the start: open all partitions that we lead, drop what belongs to nobody, seal what an unclean stop left."""
+        """At the start: open all that we lead, drop what belongs to nobody, seal what an unclean stop left."""
         node = self._node
         for topic in node.image.topics.values():
             self._open_topic(topic)
