@@ -31,8 +31,10 @@ PREFIX_BYTES = 4
 #: The shortest request header: key, version, correlation id, a null client id. A shorter frame is no request.
 LEAST_FRAME_BYTES = 10
 PRODUCE_KEY = 0
-#: What one turn of the event loop sends from files, so that a long answer delays nobody by more than a millisecond or so.
+#: What one turn of the event loop sends from files: a long answer delays nobody by more than a millisecond or so.
 MAX_SENT_PER_TURN_BYTES = 1 << 22
+#: Regions up to this are read and sent together with what stands round them: one call instead of three.
+COPIED_REGION_BYTES = 1 << 15
 #: What is read from a file when the socket is full: its leaving the transport's buffer says that there is room again.
 REFILL_BYTES = 1 << 17
 #: Answers that are ready go out together, and at the latest when there are so many pieces.
@@ -352,23 +354,33 @@ class Connection(asyncio.BufferedProtocol):
             self._pump()
 
     def _pump(self) -> None:
-        """Send what may go out now: bytes together, file regions without a copy."""
+        """Send what may go out now: small pieces together in one call, large file regions without a copy."""
         outgoing = self._outgoing
         budget = MAX_SENT_PER_TURN_BYTES
         while outgoing and self._transport is not None and not self._is_write_paused:
-            if type(outgoing[0]) is FileRegion:
-                budget -= self._send_region(outgoing[0])
+            head = outgoing[0]
+            if type(head) is FileRegion and head.size > COPIED_REGION_BYTES:
+                budget -= self._send_region(head)
                 if budget <= 0 and outgoing:
                     self._send_more_next_turn()
                     return
             else:
-                self._send_bytes()
+                self._send_small_pieces()
 
-    def _send_bytes(self) -> None:
+    def _send_small_pieces(self) -> None:
         outgoing = self._outgoing
-        pieces = [outgoing.popleft()]
-        while outgoing and type(outgoing[0]) is not FileRegion:
-            pieces.append(outgoing.popleft())
+        pieces = []
+        while outgoing:
+            piece = outgoing[0]
+            if type(piece) is FileRegion:
+                if piece.size > COPIED_REGION_BYTES:
+                    break
+                piece = self._read_region(piece, piece.size)
+                if piece is None:
+                    return
+            else:
+                outgoing.popleft()
+            pieces.append(piece)
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         self._listener.metrics.bytes_sent += len(data)
         assert self._transport is not None
@@ -378,32 +390,45 @@ class Connection(asyncio.BufferedProtocol):
         """Send from the head region; returns the bytes that left it."""
         sent = 0
         if HAS_SENDFILE:
+            count = min(region.size, MAX_SENT_PER_TURN_BYTES)
             try:
-                sent = os.sendfile(self._socket_fd, region.handle.fd, region.position, min(region.size, MAX_SENT_PER_TURN_BYTES))
+                sent = os.sendfile(self._socket_fd, region.handle.fd, region.position, count)
             except BlockingIOError:
                 sent = 0
             except OSError as error:
-                self._abort(f"sending failed: {error}")
+                self._drop(f"sending failed: {error}")
                 return 0
-            else:
-                if sent == 0:
-                    self._abort("a log file ended before its region did")
-                    return 0
-        if sent == 0:
-            data = os.pread(region.handle.fd, min(region.size, REFILL_BYTES), region.position)
-            if not data:
-                self._abort("a log file ended before its region did")
-                return 0
-            sent = len(data)
-            assert self._transport is not None
-            self._transport.write(data)
-        self._listener.metrics.bytes_sent += sent
-        region.position += sent
-        region.size -= sent
+        if sent:
+            self._listener.metrics.bytes_sent += sent
+            self._has_left(region, sent)
+            return sent
+        data = self._read_region(region, REFILL_BYTES)
+        if data is None:
+            return 0
+        self._listener.metrics.bytes_sent += len(data)
+        assert self._transport is not None
+        self._transport.write(data)
+        return len(data)
+
+    def _read_region(self, region: FileRegion, size: int) -> bytes | None:
+        """Take up to ``size`` bytes from the head region; None if its file has lost them, which ends the connection."""
+        try:
+            data = os.pread(region.handle.fd, min(region.size, size), region.position)
+        except OSError as error:
+            self._drop(f"a log file couldn't be read: {error}")
+            return None
+        if not data:
+            self._drop("a log file ended before its region did")
+            return None
+        self._has_left(region, len(data))
+        return data
+
+    def _has_left(self, region: FileRegion, count: int) -> None:
+        region.position += count
+        region.size -= count
         if region.size == 0:
             self._outgoing.popleft()
             region.handle.unpin()
-        return sent
 
     def _send_more_next_turn(self) -> None:
         if not self._turn_is_scheduled:
@@ -451,7 +476,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _abort(self, why: str) -> None:
+    def _drop(self, why: str) -> None:
         logger.info("dropped the connection from %s: %s", self.peer, why)
         self.abort()
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from walrusmq.broker.context import Context
 from walrusmq.broker.deferred import Deferred
 from walrusmq.broker.error_codes import count_errors
+from walrusmq.protocol.codec import codec
 from walrusmq.protocol.errors import MalformedMessage
 from walrusmq.protocol.frames import decode_request_header, request_header_version, response_header_version
 from walrusmq.protocol.messages import API_BY_KEY
-from walrusmq.protocol.codec import codec
 
 if TYPE_CHECKING:
     from walrusmq.broker.connection import Connection, Slot
@@ -242,7 +242,9 @@ class Dispatcher:
 
         deferred.when_done(answer)
 
-    def _run(self, connection: Connection, route: Route, correlation_id: int, coroutine: Any, request_bytes: int) -> None:
+    def _run(
+        self, connection: Connection, route: Route, correlation_id: int, coroutine: Any, request_bytes: int
+    ) -> None:
         slot = connection.reserve(request_bytes, route.is_produce)
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
@@ -287,4 +289,3 @@ class Dispatcher:
             task.cancel()
         if self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
-

@@ -1,4 +1,4 @@
-"""The client port: accepts connections within the limits, watches for idle ones, and closes them all in order at a stop."""
+"""The client port: accepts connections within the limits, drops idle ones, and closes all in order at a stop."""
 
 from __future__ import annotations
 
@@ -79,6 +79,7 @@ class Listener:
         self._by_address: Counter[str] = Counter()
         self._socket: socket.socket | None = None
         self._server: asyncio.Server | None = None
+        self._is_empty = asyncio.Event()
         self._idle_task: asyncio.Task[None] | None = None
         self._waiting_for_memory: deque[Connection] = deque()
         self._refusals_since_log = 0
@@ -115,9 +116,10 @@ class Listener:
                 await self._idle_task
         for connection in list(self.connections):
             connection.close_in_turn(None)
-        end_s = self.clock.monotonic() + grace_s
-        while self.connections and self.clock.monotonic() < end_s:
-            await asyncio.sleep(0.005)
+        self._is_empty.clear()
+        if self.connections:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._is_empty.wait(), grace_s)
         for connection in list(self.connections):
             connection.abort()
         for _ in range(ABORT_TURNS):
@@ -143,6 +145,8 @@ class Listener:
         self._by_address[connection.peer_host] -= 1
         if not self._by_address[connection.peer_host]:
             del self._by_address[connection.peer_host]
+        if not self.connections:
+            self._is_empty.set()
         self._give_memory()
 
     def view_to_receive(self) -> memoryview:
@@ -170,7 +174,11 @@ class Listener:
         now_s = self.clock.monotonic()
         if now_s - self._last_refusal_log_s >= REFUSAL_LOG_S:
             logger.warning(
-                "refused %d connection(s), the last from %s: %s is %d", self._refusals_since_log, connection.peer, setting, limit
+                "refused %d connection(s), the last from %s: %s is %d",
+                self._refusals_since_log,
+                connection.peer,
+                setting,
+                limit,
             )
             self._refusals_since_log = 0
             self._last_refusal_log_s = now_s
@@ -221,7 +229,8 @@ class Listener:
 
 def _bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    server_socket = socket.socket(family, socket.SOCK_STREAM)
+    # The protocol must be said: asyncio sets TCP_NODELAY only on sockets that name it, and accepted ones inherit it.
+    server_socket = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         server_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if _kernel_allows(SOCKET_BUFFER_BYTES):
@@ -236,10 +245,8 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def _kernel_allows(size_bytes: int) -> bool:
-    """Whether fixed socket buffers of this size are to be had; smaller ones would be worse than the kernel's own tuning."""
+    """Whether fixed socket buffers of this size are to be had: smaller ones do worse than the kernel's own tuning."""
     try:
-        return all(
-            int(Path(f"/proc/sys/net/core/{which}mem_max").read_text()) >= size_bytes for which in ("r", "w")
-        )
+        return all(int(Path(f"/proc/sys/net/core/{which}mem_max").read_text()) >= size_bytes for which in ("r", "w"))
     except (OSError, ValueError):
         return False

@@ -22,20 +22,21 @@ RETRY_S = 0.25
 
 
 class Rollovers:
-    """Runs at most one rollover per partition. Once a segment has stopped for it, it goes on until it is sealed."""
+    """Runs at most one rollover per segment. Once a segment has stopped for it, it goes on until it is sealed."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._running: dict[Partition, asyncio.Task[None]] = {}
+        self._running: dict[tuple[Partition, int], asyncio.Task[None]] = {}
 
     def begin(self, partition: Partition, reason: str) -> asyncio.Task[None]:
         """Seal the partition's open segment, unless that is under way; ``reason`` is one of RolloverReason's."""
-        task = self._running.get(partition)
+        key = partition, partition.log.facts.id
+        task = self._running.get(key)
         if task is None:
             partition.stop()
             task = asyncio.get_running_loop().create_task(self._roll(partition, reason), name=f"rollover {partition}")
-            self._running[partition] = task
-            task.add_done_callback(lambda _: self._running.pop(partition, None))
+            self._running[key] = task
+            task.add_done_callback(lambda _: self._running.pop(key, None))
         return task
 
     async def finish(self) -> None:

@@ -174,7 +174,7 @@ def fail(part: PartitionProduceResponse, error: KafkaError, partition: Partition
 
 
 def last_of_each(topics: list[TopicProduceData]) -> list[TopicProduceData]:
-    """Each partition once: of several batches for one in a request Kafka takes the last, so that is what clients know."""
+    """Each partition once: of several batches for one in a request, Kafka takes the last."""
     seen: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
     for topic in topics:
         partitions = seen.setdefault((topic.name, topic.topic_id), {})
@@ -258,7 +258,9 @@ def refuse_all(request: ProduceRequest, response: ProduceResponse, context: Cont
     """Answer every partition of a request whose acks mean nothing."""
     code = ErrorCode.INVALID_REQUIRED_ACKS
     for topic in request.topic_data:
-        parts = [PartitionProduceResponse(index=d.index, error_code=int(code), base_offset=-1) for d in topic.partition_data]
+        parts = [
+            PartitionProduceResponse(index=d.index, error_code=int(code), base_offset=-1) for d in topic.partition_data
+        ]
         response.responses.append(
             TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=parts)
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.embedded import Wire, batch_of, create_topic, fetch, produce, running_node
+from support.embedded import Wire, batch_of, create_topic, fetch, produce, running_node, until
 
 from walrusmq.protocol.messages.api_versions import ApiVersionsRequest
 from walrusmq.protocol.messages.fetch import FetchRequest
@@ -73,7 +73,9 @@ def test_a_frame_may_come_byte_by_byte_and_in_any_pieces(tmp_path: Path) -> None
         chance = random.Random(7)
         async with running_node(tmp_path) as node, await Wire.to(node) as wire:
             await create_topic(wire, "t")
-            data = b"".join(wire.frame(produce("t", batch_of(os.urandom(chance.choice((1, 3000, 40_000))))), 9) for _ in range(30))
+            data = b"".join(
+                wire.frame(produce("t", batch_of(os.urandom(chance.choice((1, 3000, 40_000))))), 9) for _ in range(30)
+            )
             while data:
                 size = chance.choice((1, 2, 3, 5, 1000, 70_000))
                 wire.writer.write(data[:size])
@@ -155,9 +157,7 @@ def test_a_client_that_never_reads_is_read_no_further_and_disturbs_nobody(tmp_pa
             deaf.writer.transport.pause_reading()  # type: ignore[attr-defined]
             for _ in range(2000):
                 deaf.writer.write(asked)
-            async with asyncio.timeout(10):
-                while not any(connection.is_sending for connection in node.listener.connections):
-                    await asyncio.sleep(0.01)
+            await until(lambda: any(connection.is_sending for connection in node.listener.connections))
             assert node.listener.buffered_bytes < 8 << 20
             assert await is_served(node)
 
@@ -170,9 +170,7 @@ def test_an_announced_frame_costs_no_memory_until_it_comes(tmp_path: Path) -> No
             wires = [await Wire.to(node) for _ in range(50)]
             for wire in wires:
                 wire.writer.write(struct.pack(">ihh", 100_000_000, 0, 9))
-            async with asyncio.timeout(10):
-                while sum(connection.is_mid_frame for connection in node.listener.connections) < 50:
-                    await asyncio.sleep(0.01)
+            await until(lambda: sum(connection.is_mid_frame for connection in node.listener.connections) >= 50)
             assert node.listener.buffered_bytes <= 50 << 20
             assert await is_served(node)
             for wire in wires:
@@ -244,9 +242,7 @@ def test_memory_for_half_received_requests_is_bounded_and_small_requests_go_on(t
             hungry = [await Wire.to(node) for _ in range(8)]
             for wire in hungry:
                 wire.writer.write(struct.pack(">i", 50_000_000) + bytes(4 << 20))
-            async with asyncio.timeout(10):
-                while node.listener.buffered_bytes <= limit:
-                    await asyncio.sleep(0.01)
+            await until(lambda: node.listener.buffered_bytes > limit)
             assert node.listener.buffered_bytes <= 4 * limit
             assert await is_served(node)
             for wire in hungry:
@@ -290,12 +286,8 @@ def test_a_client_that_leaves_while_its_fetch_waits_leaves_nothing_behind(tmp_pa
             await create_topic(wire, "t")
             async with await Wire.to(node) as leaver:
                 leaver.send(fetch("t", 0, max_wait_ms=250_000), 12)
-                async with asyncio.timeout(5):
-                    while not node.waiting_fetches:
-                        await asyncio.sleep(0.01)
-            async with asyncio.timeout(5):
-                while node.waiting_fetches:
-                    await asyncio.sleep(0.01)
+                await until(lambda: bool(node.waiting_fetches))
+            await until(lambda: not node.waiting_fetches)
 
     asyncio.run(scenario())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,13 @@ async def running_node(folder: Path, *, files: Any = None, clock: Any = None, **
         await node.stop()
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for a condition that nothing announces."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+
+
 class Wire:
     """One connection to a node. Every wait is bounded."""
 
@@ -73,9 +80,7 @@ class Wire:
         key = schema_of(type(request)).api_key
         assert key is not None
         self._correlation_id += 1
-        header = RequestHeader(
-            api_key=key, api_version=version, correlation_id=self._correlation_id, client_id="test"
-        )
+        header = RequestHeader(api_key=key, api_version=version, correlation_id=self._correlation_id, client_id="test")
         body = codec(RequestHeader, request_header_version(key, version)).encode(header)
         body += codec(type(request), version).encode(request)
         return struct.pack(">i", len(body)) + body
@@ -129,18 +134,26 @@ async def create_topic(wire: Wire, name: str, partitions: int = 1, **configs: st
 
 def batch_of(*values: bytes, **how: Any) -> bytes:
     """A batch of records with these values; ``how`` goes to ``encode_batch``."""
-    return encode_batch([Record(offset, 1_700_000_000_000, None, value, ()) for offset, value in enumerate(values)], **how)
+    return encode_batch(
+        [Record(offset, 1_700_000_000_000, None, value, ()) for offset, value in enumerate(values)], **how
+    )
 
 
-def produce(topic: str, batch: bytes | None, *, partition: int = 0, acks: int = -1, timeout_ms: int = 10_000) -> ProduceRequest:
+def produce(
+    topic: str, batch: bytes | None, *, partition: int = 0, acks: int = -1, timeout_ms: int = 10_000
+) -> ProduceRequest:
     """A Produce request with one batch, for versions 3 to 12."""
     data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=batch)])
     return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[data])
 
 
-def fetch(topic: str, offset: int, *, partition: int = 0, max_wait_ms: int = 0, min_bytes: int = 1, **more: Any) -> FetchRequest:
+def fetch(
+    topic: str, offset: int, *, partition: int = 0, max_wait_ms: int = 0, min_bytes: int = 1, **more: Any
+) -> FetchRequest:
     """A Fetch request for one partition, for versions 4 to 12."""
-    wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=more.pop("partition_max_bytes", 1 << 20))
+    wanted = FetchPartition(
+        partition=partition, fetch_offset=offset, partition_max_bytes=more.pop("partition_max_bytes", 1 << 20)
+    )
     return FetchRequest(
         max_wait_ms=max_wait_ms, min_bytes=min_bytes, topics=[FetchTopic(topic=topic, partitions=[wanted])], **more
     )
