@@ -13,10 +13,11 @@ from walrusmq.broker.clock import Clock, SystemClock
 from walrusmq.broker.commands import CommandListener, RegisterNode, encode_command
 from walrusmq.broker.data_folder import DataFolder
 from walrusmq.broker.deadlines import GRAIN_S, Deadlines
-from walrusmq.broker.dispatcher import Dispatcher
+from walrusmq.broker.dispatcher import Dispatcher, EncodedResponse
 from walrusmq.broker.fetch_sessions import FetchSessions
 from walrusmq.broker.held_appends import HeldAppends
 from walrusmq.broker.image import ClusterImage
+from walrusmq.broker.image_cache import MAX_ENCODED_ANSWERS, ImageCache
 from walrusmq.broker.led_partitions import LedPartitions
 from walrusmq.broker.listener import ConnectionLimits, Listener
 from walrusmq.broker.monitor import Monitor
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from walrusmq.broker.handlers.fetch import Fetch
     from walrusmq.broker.http import HttpServer
     from walrusmq.broker.settings import Settings
+    from walrusmq.protocol.messages.metadata import MetadataResponseTopic
 
 logger = logging.getLogger("walrusmq.node")
 
@@ -73,6 +75,8 @@ class Node:
         self.held_appends = HeldAppends()
         self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
         self.producer_ids = ProducerIds()
+        self.metadata_entries: ImageCache[MetadataResponseTopic] = ImageCache(self.image)
+        self.encoded_answers: ImageCache[EncodedResponse] = ImageCache(self.image, MAX_ENCODED_ANSWERS)
         self.waiting_fetches: set[Fetch] = set()
         self.store: SegmentStore
         self.metrics, self.loop_lag = node_metrics(self)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
-from weakref import WeakKeyDictionary
 
 #: Ids of a block, as in Kafka: one proposal for a thousand producers. What a node hasn't used at its stop is lost.
 BLOCK_SIZE = 1000
@@ -41,14 +40,3 @@ class ProducerIds:
                 if self._next == self._end:
                     first = await allocate(BLOCK_SIZE)
                     self._next, self._end = first, first + BLOCK_SIZE
-
-
-_by_node: WeakKeyDictionary[Any, ProducerIds] = WeakKeyDictionary()
-
-
-def producer_ids_of(node: Any) -> ProducerIds:
-    """The ids of a node, which begin with no block whenever it starts."""
-    ids = _by_node.get(node)
-    if ids is None:
-        ids = _by_node[node] = ProducerIds()
-    return ids

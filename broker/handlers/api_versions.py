@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from walrusmq.broker.context import Context
-from walrusmq.broker.dispatcher import API_VERSIONS_KEY, HANDLER_MODULES, handles
+from walrusmq.broker.dispatcher import API_VERSIONS_KEY, HANDLER_MODULES, EncodedResponse, handles
+from walrusmq.protocol.codec import codec
 from walrusmq.protocol.errors import ErrorCode
 from walrusmq.protocol.messages import API_BY_KEY
 from walrusmq.protocol.messages.api_versions import (
@@ -46,7 +47,7 @@ _FINALIZED_FEATURES = [
 
 
 @handles(ApiVersionsRequest)
-def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
+def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse | EncodedResponse:
     """Name each API with its versions; refuse odd software names, and clients that mean another cluster or node."""
     if context.api_version >= FIRST_VERSION_WITH_SOFTWARE:
         name, version = request.client_software_name, request.client_software_version
@@ -57,12 +58,19 @@ def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsRe
         error = _unmet_expectation(request, context)
         if error is not ErrorCode.NONE:
             return ApiVersionsResponse(error_code=error)
-    return ApiVersionsResponse(
+    answers, key = context.node.encoded_answers, (API_VERSIONS_KEY, context.api_version)
+    return answers.get(key) or answers.keep(key, _encoded(context))
+
+
+def _encoded(context: Context) -> EncodedResponse:
+    """The answer to every client that asks in this version, until the image moves on."""
+    response = ApiVersionsResponse(
         api_keys=OFFERED,
         supported_features=_SUPPORTED_FEATURES,
         finalized_features=_FINALIZED_FEATURES,
         finalized_features_epoch=context.node.image.applied_index,
     )
+    return EncodedResponse(codec(ApiVersionsResponse, context.api_version).encode(response))
 
 
 def unsupported_version() -> ApiVersionsResponse:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from walrusmq.broker.commands import AllocateProducerIds
 from walrusmq.broker.context import Context
 from walrusmq.broker.dispatcher import handles
-from walrusmq.broker.producer_ids import ProducerIds, producer_ids_of
+from walrusmq.broker.producer_ids import ProducerIds
 from walrusmq.protocol.errors import (
     ErrorCode,
     InvalidRequest,
@@ -40,7 +40,7 @@ def init_producer_id(
         _check(request)
     except KafkaError as error:
         return _failed(error.code)
-    ids = producer_ids_of(context.node)
+    ids = context.node.producer_ids
     producer_id = ids.take()
     if producer_id is None:
         return _from_next_block(ids, context.node)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import weakref
 
 import pytest
 
-from walrusmq.broker.producer_ids import BLOCK_SIZE, ProducerIds, producer_ids_of
+from walrusmq.broker.producer_ids import BLOCK_SIZE, ProducerIds
 from walrusmq.protocol.errors import KafkaStorageError
 
 
@@ -65,16 +63,3 @@ def test_a_refused_block_fails_one_request_and_is_asked_for_again() -> None:
         return await ids.next(blocks.allocate)
 
     assert asyncio.run(scenario()) == 0
-
-
-def test_each_node_has_ids_of_its_own_that_go_with_it() -> None:
-    class Node:
-        pass
-
-    first, second = Node(), Node()
-    assert producer_ids_of(first) is producer_ids_of(first)
-    assert producer_ids_of(first) is not producer_ids_of(second)
-    gone = weakref.ref(first)
-    del first
-    gc.collect()
-    assert gone() is None

@@ -8,10 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from walrusmq.broker.commands import CommandListener, RegisterNode, decode_command, encode_command
+from walrusmq.broker.dispatcher import EncodedResponse
 from walrusmq.broker.image import ClusterImage
+from walrusmq.broker.image_cache import MAX_ENCODED_ANSWERS, ImageCache
+from walrusmq.broker.producer_ids import ProducerIds
 from walrusmq.broker.settings import Settings
 from walrusmq.protocol.codec import codec
 from walrusmq.protocol.errors import FencedLeaderEpoch, KafkaError, UnknownLeaderEpoch
+from walrusmq.protocol.messages import API_BY_KEY
+from walrusmq.protocol.schema import schema_of
 
 
 @dataclass(slots=True)
@@ -66,6 +71,9 @@ class FakeNode:
         self.cluster_id = "WalrusMQ-test-cluster1"
         self.settings = Settings(**settings)
         self.image = ClusterImage()
+        self.producer_ids = ProducerIds()
+        self.metadata_entries: ImageCache[Any] = ImageCache(self.image)
+        self.encoded_answers: ImageCache[EncodedResponse] = ImageCache(self.image, MAX_ENCODED_ANSWERS)
         self.partitions_by_name: dict[str, dict[int, FakePartition]] = {}
         self.refusals: list[KafkaError] = []
         """What the next proposals raise instead of being applied."""
@@ -104,6 +112,7 @@ def answer(handler: Any, request: Any, node: FakeNode, version: int, **connectio
     received, _ = request_codec.decode(request_codec.encode(request))
     outcome = handler(received, context)
     response = asyncio.run(outcome) if inspect.iscoroutine(outcome) else outcome
-    response_codec = codec(type(response), version)
-    sent, _ = response_codec.decode(response_codec.encode(response))
+    body = response.body if isinstance(response, EncodedResponse) else codec(type(response), version).encode(response)
+    sent, end = codec(API_BY_KEY[schema_of(type(request)).api_key].response, version).decode(body)
+    assert end == len(body)
     return sent

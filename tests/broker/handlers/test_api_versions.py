@@ -77,8 +77,18 @@ def test_odd_software_names_are_refused(name: str, version: str) -> None:
 @pytest.mark.parametrize(("name", "version"), [("x.y-z1", "1.0-a"), ("x", "1"), ("x" * 300, "1")])
 def test_ordinary_software_names_are_noted(name: str, version: str) -> None:
     context = FakeContext(FakeNode(), 3)
-    assert api_versions(hello(name, version), context).error_code == 0  # type: ignore[arg-type]
+    api_versions(hello(name, version), context)  # type: ignore[arg-type]
     assert context.connection.software == f"{name} {version}"
+
+
+def test_the_answer_is_encoded_once_for_a_version_until_the_image_moves_on() -> None:
+    node = FakeNode()
+    first = [api_versions(hello(), FakeContext(node, version)) for version in (3, 4)]  # type: ignore[arg-type]
+    again = [api_versions(hello(), FakeContext(node, version)) for version in (3, 4)]  # type: ignore[arg-type]
+    assert first[0] is again[0] and first[1] is again[1] and first[0] is not first[1]
+    epoch = answer(api_versions, hello(), node, 3).finalized_features_epoch
+    node.join(2)
+    assert answer(api_versions, hello(), node, 3).finalized_features_epoch == epoch + 1
 
 
 def test_software_is_not_asked_for_in_old_versions() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.handler_fakes import FakeNode, answer
+from support.handler_fakes import FakeConnection, FakeContext, FakeNode, answer
 
 from walrusmq.broker.commands import CreateTopic, NewPartition, RolloverReason, RolloverSegment
+from walrusmq.broker.dispatcher import EncodedResponse
 from walrusmq.broker.handlers.metadata import metadata
+from walrusmq.broker.image_cache import MAX_ENCODED_ANSWERS
 from walrusmq.protocol.errors import ErrorCode, KafkaStorageError, TopicAlreadyExists
 from walrusmq.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from walrusmq.protocol.primitives import ZERO_UUID
@@ -275,3 +277,51 @@ def test_answers_follow_the_image() -> None:
     assert codes(ask(everything, node)) == {"a": 0}
     node.apply(CreateTopic(topic_id=NOBODY, name="b", partitions=[NewPartition(assigned=[1])]))
     assert codes(ask(everything, node)) == {"a": 0, "b": 0}
+
+
+# --- answers for many
+
+
+def outcome(request: MetadataRequest, node: FakeNode, version: int = 12, **connection: Any) -> Any:
+    return metadata(request, FakeContext(node, version, FakeConnection(**connection)))  # type: ignore[arg-type]
+
+
+def test_the_answer_about_all_topics_is_encoded_once_for_all_who_see_the_same() -> None:
+    node = with_topics("a", partitions=3)
+    everything = MetadataRequest(topics=None)
+    first = outcome(everything, node)
+    assert type(first) is EncodedResponse
+    assert outcome(everything, node) is first
+    assert outcome(everything, node, version=11) is not first
+    assert outcome(everything, node, local_port=9192) is not first
+    assert outcome(MetadataRequest(topics=None, include_topic_authorized_operations=True), node) is not first
+    assert (
+        outcome(MetadataRequest(topics=None, include_cluster_authorized_operations=True), node, version=8) is not first
+    )
+    assert outcome(everything, node) is first
+
+
+def test_what_depends_on_the_client_is_right_in_answers_about_all_topics() -> None:
+    node = with_topics("a")
+    for port in (1000, 2000):
+        for wants in (True, False):
+            request = MetadataRequest(topics=None, include_topic_authorized_operations=wants)
+            response = ask(request, node, 10, local_port=port)
+            assert [broker.port for broker in response.brokers] == [port]
+            assert response.topics[0].topic_authorized_operations == (3576 if wants else NO_OPERATIONS)
+
+
+def test_errors_in_an_answer_about_all_topics_are_there_to_be_counted_each_time() -> None:
+    node = with_topics("a")
+    del node.image.nodes[1]
+    [topic] = outcome(MetadataRequest(topics=None), node).topics
+    assert topic.partitions[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
+
+
+def test_many_kinds_of_answers_are_not_all_kept() -> None:
+    node = with_topics("a")
+    everything = MetadataRequest(topics=None)
+    first = outcome(everything, node)
+    for port in range(1, MAX_ENCODED_ANSWERS + 1):
+        outcome(everything, node, local_port=port)
+    assert outcome(everything, node) is not first
