@@ -40,6 +40,8 @@ class SegmentGone(Exception):
 
 async def seal(partition: Partition) -> SealedSegment:
     """Sync the stopped open segment to its end, and find its facts. Raises SegmentGone."""
+    if partition.is_gone:
+        raise SegmentGone(f"{partition} is gone")
     log, store = partition.log, partition.store
     try:
         partition.load()
@@ -93,7 +95,6 @@ def _rebuild(files: Files, log: OpenLog, producers: Producers, sealed: list[Seal
     Where the log can't be read, what is known of producers is dropped: a lost batch must not pass for a duplicate.
     """
     fresh = OpenLog(log.facts, log.folder, log.file, files)
-    producers.restore([])
     try:
         LogRecovery(files, fresh, producers, sealed, now_ms).scan(limit=log.position)
         log.indexes, log.index_files = fresh.indexes, fresh.index_files

@@ -94,6 +94,8 @@ async def test_what_comes_during_a_sync_waits_for_the_next(tmp_path: Path) -> No
     disk = CrashDisk(tmp_path)
     store = a_store(tmp_path, disk)
     partition = a_partition(store)
+    marks: list[int] = []
+    partition.watch(lambda: marks.append(partition.high_watermark))
     with disk.held("fdatasync"):
         append(partition, "a")
         await a_few_turns()
@@ -102,6 +104,7 @@ async def test_what_comes_during_a_sync_waits_for_the_next(tmp_path: Path) -> No
     await acknowledged(partition, 1)
     await acknowledged(partition, 2)
     assert store.fsyncs == syncs + 2
+    assert marks == [1, 2]
     await store.stop()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -220,6 +221,32 @@ async def test_a_recovery_reads_only_what_lies_behind_the_last_checkpoint(tmp_pa
     assert partition.recovery.rebuilt == []
     assert len(partition.log.indexes.offsets) > size // 6000
     assert len(read_all(partition)) == 100
+    await store.stop()
+
+
+@in_loop
+async def test_a_log_that_lost_what_was_synced_is_read_from_its_start_with_an_error_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = CrashDisk(tmp_path)
+    store = a_store(tmp_path, disk)
+    partition = a_partition(store)
+    for number in range(20):
+        await append_durably(partition, b"%d" % number * 1000, producer=Producer(7, 0, number))
+    await store.background.run(lambda: None)
+    path, size = partition.log.file.path, partition.log.position // 20 * 2
+    disk.power_off()
+    await store.stop()
+    disk.restart_process()
+    os.truncate(path, size)
+    store = a_store(tmp_path, disk)
+    partition = a_partition(store)
+    assert "up to where it was synced: entries are lost" in caplog.text
+    found = len(read_all(partition))
+    assert 0 < found <= 3
+    assert partition.log_end_offset == found
+    again = append(partition, "again", producer=Producer(7, 0, found))
+    assert again.base_offset == found, "producers know what is there, and nothing else"
     await store.stop()
 
 
