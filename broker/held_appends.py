@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from walrusmq.protocol.errors import KafkaError, NotLeaderOrFollower
+from walrusmq.protocol.errors import KafkaError, KafkaStorageError, NotLeaderOrFollower
 
 if TYPE_CHECKING:
     from walrusmq.segments.partition import Partition
@@ -21,18 +21,21 @@ Opened = Callable[[KafkaError | None, memoryview], None]
 class HeldAppends:
     """One per node. A rollover takes milliseconds, so what is held is little; it is bounded all the same."""
 
-    __slots__ = ("_held", "_held_bytes_of", "held_bytes")
+    __slots__ = ("_held", "_held_bytes_of", "_refusals", "held_bytes")
 
     def __init__(self) -> None:
         self._held: dict[Partition, deque[tuple[bytearray, Opened]]] = {}
         self._held_bytes_of: dict[Partition, int] = {}
+        self._refusals: dict[Partition, str] = {}
         self.held_bytes = 0
 
     def add(self, partition: Partition, batch: memoryview, opened: Opened) -> None:
         """Keep a copy of ``batch``; ``opened`` gets it, or the error that says why it can't be appended.
 
-        Raises NotLeaderOrFollower when too much waits already.
+        Raises NotLeaderOrFollower when too much waits already, KafkaStorageError after ``refuse``.
         """
+        if partition in self._refusals:
+            raise KafkaStorageError(self._refusals[partition])
         size = len(batch)
         held = self._held_bytes_of.get(partition, 0)
         if held + size > MAX_HELD_BYTES_PER_PARTITION or self.held_bytes + size > MAX_HELD_BYTES:
@@ -43,6 +46,15 @@ class HeldAppends:
 
     def release(self, partition: Partition, error: KafkaError | None) -> None:
         """The next segment is open, or (``error``) never will be: hand out what waits, oldest first."""
+        self._refusals.pop(partition, None)
+        self._hand_out(partition, error)
+
+    def refuse(self, partition: Partition, why: str) -> None:
+        """The disk doesn't let the next segment be opened: hold nothing more until ``release``."""
+        self._refusals[partition] = why
+        self._hand_out(partition, KafkaStorageError(why))
+
+    def _hand_out(self, partition: Partition, error: KafkaError | None) -> None:
         self.held_bytes -= self._held_bytes_of.pop(partition, 0)
         for batch, opened in self._held.pop(partition, ()):
             opened(error, memoryview(batch))

@@ -27,6 +27,7 @@ class Rollovers:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._running: dict[tuple[Partition, int], asyncio.Task[None]] = {}
+        self._is_finishing = False
 
     def begin(self, partition: Partition, reason: str) -> asyncio.Task[None]:
         """Seal the partition's open segment, unless that is under way; ``reason`` is one of RolloverReason's."""
@@ -40,7 +41,8 @@ class Rollovers:
         return task
 
     async def finish(self) -> None:
-        """Wait for what is under way."""
+        """Wait for what is under way; what can't be recorded now is left to the next start."""
+        self._is_finishing = True
         if self._running:
             await asyncio.wait(list(self._running.values()))
 
@@ -52,22 +54,34 @@ class Rollovers:
         if partition.log.is_rewound:  # consumers may have seen what a failed sync lost: they must be able to tell
             reason = "recovery"
         command = self._command(partition, sealed, reason)
+        has_failed = False
         while self._is_wanted(partition, sealed.id):
             try:
                 await self._node.propose(command)
             except KafkaError as error:
-                if self._node.is_stopping or not self._is_wanted(partition, sealed.id):
+                if not self._is_wanted(partition, sealed.id):
                     return
-                logger.warning(
-                    "segment %s:%d is sealed at %d, and recording it failed (%s): trying again",
-                    partition,
-                    sealed.id,
-                    sealed.end_offset,
-                    error,
-                )
+                if not has_failed:
+                    has_failed = True
+                    self._tell(partition, sealed, error)
+                if self._is_finishing:
+                    return
                 await asyncio.sleep(RETRY_S)
             else:
                 self._node.metrics.count_rollover(reason)
+
+    def _tell(self, partition: Partition, sealed: SealedSegment, error: KafkaError) -> None:
+        """A rollover can't be recorded now: producers aren't kept waiting for it."""
+        logger.warning(
+            "segment %s:%d is sealed at offset %d, and that can't be recorded, so nothing can be appended (%s): "
+            "trying again each %d ms",
+            partition,
+            sealed.id,
+            sealed.end_offset,
+            error,
+            RETRY_S * 1000,
+        )
+        self._node.held_appends.refuse(partition, f"{partition} can't open its next segment: {error}")
 
     def _is_wanted(self, partition: Partition, segment_id: int) -> bool:
         topic = self._node.image.topics.get(partition.topic_id)

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from walrusmq.broker.held_appends import HeldAppends
-from walrusmq.protocol.errors import NotLeaderOrFollower, UnknownTopicOrPartition
+from walrusmq.protocol.errors import KafkaStorageError, NotLeaderOrFollower, UnknownTopicOrPartition
 
 PARTITION: Any = "t-0"
 
@@ -46,3 +46,18 @@ def test_past_the_limit_producers_are_told_to_come_again(monkeypatch: pytest.Mon
     held.add(PARTITION, memoryview(b"one"), lambda error, batch: None)
     with pytest.raises(NotLeaderOrFollower):
         held.add(PARTITION, memoryview(b"two"), lambda error, batch: None)
+
+
+def test_a_disk_that_lets_no_segment_be_opened_refuses_what_waits_and_what_comes_until_one_is() -> None:
+    held, seen = HeldAppends(), []
+    held.add(PARTITION, memoryview(b"one"), lambda error, batch: seen.append(error))
+    held.refuse(PARTITION, "no room")
+    assert [(type(error), str(error)) for error in seen] == [(KafkaStorageError, "no room")]
+    assert held.held_bytes == 0
+    with pytest.raises(KafkaStorageError, match="no room"):
+        held.add(PARTITION, memoryview(b"two"), lambda error, batch: None)
+    held.add("another", memoryview(b"three"), lambda error, batch: None)  # type: ignore[arg-type]
+    held.release(PARTITION, None)
+    held.add(PARTITION, memoryview(b"four"), lambda error, batch: seen.append(bytes(batch)))
+    held.release(PARTITION, None)
+    assert seen[1:] == [b"four"]
