@@ -28,7 +28,8 @@ def describe_node(node: Node) -> list[ConfigRow]:
             "broker.id", known["node.id"], node.settings.source("node.id"), ConfigType.INT, "The same as node.id."
         )
     )
-    rows += _retention_hours(node.settings)
+    rows += _in_hours(node.settings, "log.retention.hours", "log.retention.ms")
+    rows += _in_hours(node.settings, "log.roll.hours", "log.roll.ms")
     return sorted(rows)
 
 
@@ -50,14 +51,13 @@ def _fixed_row(name: str, settings: Settings) -> ConfigRow:
     )
 
 
-def _retention_hours(settings: Settings) -> list[ConfigRow]:
-    """``log.retention.hours``, which consoles read; none if the time isn't a whole number of hours."""
-    age_ms = settings.log_retention_ms
+def _in_hours(settings: Settings, hours_name: str, ms_name: str) -> list[ConfigRow]:
+    """A time under the name in hours that consoles read; none if it isn't a whole number of them."""
+    age_ms: int = settings.value(ms_name)
     if age_ms > 0 and age_ms % _MS_PER_HOUR:
         return []
     hours = str(age_ms // _MS_PER_HOUR if age_ms > 0 else age_ms)
-    source = settings.source("log.retention.ms")
-    return [_told_row("log.retention.hours", hours, source, ConfigType.INT, "log.retention.ms in hours.")]
+    return [_told_row(hours_name, hours, settings.source(ms_name), ConfigType.INT, f"{ms_name} in hours.")]
 
 
 def _told_row(name: str, value: str, source: Source, config_type: ConfigType, documentation: str) -> ConfigRow:

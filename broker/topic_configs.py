@@ -9,13 +9,25 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from walrusmq.broker.config_rows import ConfigRow, ConfigSource, Synonym, node_synonyms
-from walrusmq.broker.setting_types import MAX_INT64, Choice, Integer, ValueType, WordList
+from walrusmq.broker.setting_types import MAX_INT64, Boolean, Choice, Integer, ValueType, WordList
 from walrusmq.broker.settings import SETTINGS, Settings
 from walrusmq.protocol.errors import InvalidConfig
 from walrusmq.segments.log_config import Durability, LogConfig, TimestampType
 
 #: ``flush.messages`` at this value means: sync before each acknowledgement.
 SYNC_EACH_BATCH = 1
+
+
+class AlwaysFalse(Boolean):
+    """A switch of Kafka's that is off here."""
+
+    def __init__(self, because: str) -> None:
+        self.allowed = f"false ({because})"
+
+    def parse(self, text: str) -> bool:
+        if super().parse(text):
+            raise ValueError(text)
+        return False
 
 
 class TopicConfig(NamedTuple):
@@ -113,6 +125,12 @@ TOPIC_CONFIGS: dict[str, TopicConfig] = {
             "Milliseconds after which a segment that isn't empty is sealed and the next one opened.",
         ),
         TopicConfig(
+            "unclean.leader.election.enable",
+            AlwaysFalse(because="a replica that may lack acknowledged records never becomes leader"),
+            "unclean.leader.election.enable",
+            "Whether a partition may lose acknowledged records rather than wait for a node that has them.",
+        ),
+        TopicConfig(
             "walrus.segment.entries",
             Integer(1, MAX_INT64),
             "max.segment.entries",
@@ -147,7 +165,6 @@ UNSUPPORTED = frozenset(
         "remote.storage.enable",
         "segment.index.bytes",
         "segment.jitter.ms",
-        "unclean.leader.election.enable",
     )
 )
 

@@ -15,8 +15,10 @@ from walrusmq.protocol.errors import (
     InvalidReplicationFactor,
     InvalidRequest,
     InvalidTopic,
+    KafkaError,
     PolicyViolation,
     TopicAlreadyExists,
+    UnknownTopicOrPartition,
 )
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 MAX_NAME_LENGTH = 249
 #: Kafka's limit for one CreateTopics request: what is created at once is opened at once, and holds up the event loop.
 MAX_PARTITIONS_PER_REQUEST = 10_000
+#: Kafka's limit for what one request adds to its metadata log: a record for each topic, partition and topic setting.
+MAX_RECORDS_PER_REQUEST = 10_000
 #: In a request: as many partitions or replicas as the node's settings say (KIP-464).
 DEFAULT_COUNT = -1
 
@@ -60,6 +64,15 @@ def validate_topic_name(name: str) -> None:
         raise InvalidTopic(f"topic name {name!r} may only have the letters a-z and A-Z, digits, '.', '_' and '-'")
 
 
+def missing_topic(name: str) -> KafkaError:
+    """The error for a name that no topic has: InvalidTopic if none may have it, else UnknownTopicOrPartition."""
+    try:
+        validate_topic_name(name)
+    except InvalidTopic as error:
+        return error
+    return UnknownTopicOrPartition(f"there is no topic {name}")
+
+
 def check_partition_total(topics: Iterable[CreatableTopic], settings: Settings) -> None:
     """Raise PolicyViolation if one request asks for more partitions than may be created at once."""
     total = 0
@@ -73,6 +86,16 @@ def check_partition_total(topics: Iterable[CreatableTopic], settings: Settings) 
     if total > MAX_PARTITIONS_PER_REQUEST:
         raise PolicyViolation(
             f"one request creates at most {MAX_PARTITIONS_PER_REQUEST} partitions; this asks for {total}"
+        )
+
+
+def check_command_total(commands: Iterable[CreateTopic]) -> None:
+    """Raise PolicyViolation if the topics of one request, with their partitions and configs, are too many together."""
+    total = sum(1 + len(command.partitions) + len(command.configs) for command in commands)
+    if total > MAX_RECORDS_PER_REQUEST:
+        raise PolicyViolation(
+            f"one request creates at most {MAX_RECORDS_PER_REQUEST} topics, partitions and topic settings together; "
+            f"this asks for {total}"
         )
 
 

@@ -11,7 +11,7 @@ from walrusmq.broker.dispatcher import handles
 from walrusmq.broker.proposals import propose_each
 from walrusmq.broker.topic_configs import describe
 from walrusmq.broker.topic_ids import new_topic_id
-from walrusmq.broker.topics import METADATA_LOG_NAME, TopicPlanner, check_partition_total
+from walrusmq.broker.topics import METADATA_LOG_NAME, TopicPlanner, check_command_total, check_partition_total
 from walrusmq.protocol.errors import InvalidRequest, KafkaError, RequestTimedOut
 from walrusmq.protocol.messages.create_topics import (
     CreatableTopicConfigs,
@@ -32,11 +32,13 @@ async def create_topics(request: CreateTopicsRequest, context: Context) -> Creat
     """
     node = context.node
     counts = Counter(topic.name for topic in request.topics)
-    refusal = _refusal(request, counts, node)
-    if refusal is not None:
+    try:
+        _check_whole(request, counts, node)
+        results = _plan(request, counts, node)
+        commands = [outcome for outcome in results.values() if isinstance(outcome, CreateTopic)]
+        check_command_total(commands)
+    except KafkaError as refusal:
         return CreateTopicsResponse(topics=[_failed(topic.name, refusal) for topic in request.topics])
-    results = _plan(request, counts, node)
-    commands = [outcome for outcome in results.values() if isinstance(outcome, CreateTopic)]
     if not request.validate_only:
         outcomes = await propose_each(node.propose, commands, request.timeout_ms)
         for command, outcome in zip(commands, outcomes, strict=True):
@@ -65,16 +67,12 @@ def _plan(request: CreateTopicsRequest, counts: Counter[str], node: Node) -> dic
     return planned
 
 
-def _refusal(request: CreateTopicsRequest, counts: Counter[str], node: Node) -> KafkaError | None:
-    """What is wrong with the request as a whole; topics that are refused for their names don't count."""
-    if request.timeout_ms <= 0:
-        return RequestTimedOut(f"a timeout of {request.timeout_ms} ms leaves no time: nothing was created")
+def _check_whole(request: CreateTopicsRequest, counts: Counter[str], node: Node) -> None:
+    """Raise what is wrong with the request as a whole; topics that are refused for their names don't count."""
     creatable = [topic for topic in request.topics if counts[topic.name] == 1 and topic.name != METADATA_LOG_NAME]
-    try:
-        check_partition_total(creatable, node.settings)
-    except KafkaError as error:
-        return error
-    return None
+    if creatable and request.timeout_ms <= 0:
+        raise RequestTimedOut(f"a timeout of {request.timeout_ms} ms leaves no time: nothing was created")
+    check_partition_total(creatable, node.settings)
 
 
 def _failed(name: str, error: KafkaError) -> CreatableTopicResult:

@@ -10,6 +10,7 @@ from walrusmq.broker.context import Context
 from walrusmq.broker.dispatcher import handles
 from walrusmq.broker.proposals import propose_each
 from walrusmq.protocol.errors import (
+    ErrorCode,
     InvalidRequest,
     KafkaError,
     RequestTimedOut,
@@ -37,10 +38,11 @@ async def delete_topics(request: DeleteTopicsRequest, context: Context) -> Delet
         wanted = request.topics
     else:
         wanted = [DeleteTopicState(name=name) for name in request.topic_names]
-    if request.timeout_ms <= 0:
+    results = _plan(wanted, context.node.image)
+    # what contradicts itself is refused before anything could take time, in Kafka too
+    if request.timeout_ms <= 0 and any(result.error_code != ErrorCode.INVALID_REQUEST for result in results):
         late = RequestTimedOut(f"a timeout of {request.timeout_ms} ms leaves no time: nothing was deleted")
         return DeleteTopicsResponse(responses=[_failed(state.name, state.topic_id, late) for state in wanted])
-    results = _plan(wanted, context.node.image)
     deletable = [result for result in results if not result.error_code]
     commands = [DeleteTopic(topic_id=result.topic_id) for result in deletable]
     outcomes = await propose_each(context.node.propose, commands, request.timeout_ms)

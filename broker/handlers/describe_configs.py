@@ -9,8 +9,8 @@ from walrusmq.broker.broker_configs import describe_node
 from walrusmq.broker.config_rows import ConfigRow, select
 from walrusmq.broker.dispatcher import handles
 from walrusmq.broker.topic_configs import describe
-from walrusmq.broker.topics import validate_topic_name
-from walrusmq.protocol.errors import ErrorCode, InvalidRequest, KafkaError, UnknownTopicOrPartition
+from walrusmq.broker.topics import missing_topic
+from walrusmq.protocol.errors import ErrorCode, InvalidRequest, KafkaError
 from walrusmq.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -60,10 +60,9 @@ def _rows(resource: DescribeConfigsResource, node: Node) -> list[ConfigRow]:
 
 
 def _topic_rows(name: str, node: Node) -> list[ConfigRow]:
-    validate_topic_name(name)
     topic = node.image.topics_by_name.get(name)
     if topic is None:
-        raise UnknownTopicOrPartition(f"there is no topic {name}")
+        raise missing_topic(name)
     return describe(topic.configs, node.settings)
 
 
@@ -71,7 +70,7 @@ def _node_rows(name: str, node: Node) -> list[ConfigRow]:
     """The node's own configs; the empty name asks for what was set for the whole cluster at run time: nothing."""
     if name == "":
         return []
-    if not re.fullmatch(r"[+-]?[0-9]{1,10}", name):
+    if not re.fullmatch(r"[+-]?\d{1,10}", name):
         raise InvalidRequest(f"a broker is named by its id, a whole number, not {name!r}")
     if int(name) != node.node_id:
         raise InvalidRequest(f"this is broker {node.node_id}; broker {name} must be asked itself")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from walrusmq.broker.authorized_operations import TOPIC_OPERATIONS
 from walrusmq.broker.context import Context
 from walrusmq.broker.dispatcher import handles
-from walrusmq.broker.topics import is_internal, validate_topic_name
-from walrusmq.protocol.errors import ErrorCode, InvalidTopic
+from walrusmq.broker.placements import Placements
+from walrusmq.broker.topics import is_internal, missing_topic
+from walrusmq.protocol.errors import ErrorCode
 from walrusmq.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -42,19 +43,19 @@ def describe_topic_partitions(
     if request.cursor is not None:
         names = names[bisect_left(names, request.cursor.topic_name) :]
         if names and names[0] == request.cursor.topic_name:
-            first = max(request.cursor.partition_index, 0)
+            first = request.cursor.partition_index
     return _page(names, first, min(max(request.response_partition_limit, 1), MAX_PAGE_PARTITIONS), image)
 
 
 def _refusal(request: DescribeTopicPartitionsRequest, names: list[str]) -> ErrorCode:
-    """The error for all named topics; where all topics are asked for, nothing is named, and so nothing refused."""
-    if not request.topics:
-        return ErrorCode.NONE
+    """The error for all named topics; where all topics are asked for none is named, so that the answer is empty."""
+    cursor = request.cursor
+    if cursor is not None and cursor.partition_index < 0:
+        return ErrorCode.INVALID_REQUEST
     if "" in names:
         # Kafka fails inside on an empty name, and that is the code which clients know.
         return ErrorCode.UNKNOWN_SERVER_ERROR
-    cursor = request.cursor
-    if cursor is not None and (cursor.partition_index < 0 or cursor.topic_name not in names):
+    if cursor is not None and request.topics and cursor.topic_name not in names:
         return ErrorCode.INVALID_REQUEST
     return ErrorCode.NONE
 
@@ -82,13 +83,8 @@ def _page(names: list[str], first: int, limit: int, image: ClusterImage) -> Desc
 
 
 def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    try:
-        validate_topic_name(name)
-    except InvalidTopic as error:
-        code = error.code
     return DescribeTopicPartitionsResponseTopic(
-        error_code=code,
+        error_code=missing_topic(name).code,
         name=name,
         is_internal=is_internal(name),
         topic_authorized_operations=TOPIC_OPERATIONS,
@@ -96,29 +92,29 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
 
 
 def _describe(topic: TopicImage, first: int, end: int, image: ClusterImage) -> DescribeTopicPartitionsResponseTopic:
+    placements = Placements(image)
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=is_internal(topic.name),
-        partitions=[_describe_partition(index, topic.partitions[index], image) for index in range(first, end)],
+        partitions=[_describe_partition(index, topic.partitions[index], placements) for index in range(first, end)],
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
 
 def _describe_partition(
-    index: int, partition: PartitionImage, image: ClusterImage
+    index: int, partition: PartitionImage, placements: Placements
 ) -> DescribeTopicPartitionsResponsePartition:
     """Every member of the open segment holds all of it, so there are no others who might be elected."""
-    leader = partition.open.leader
-    is_led = leader in image.nodes
+    placement = placements.of(partition)
     return DescribeTopicPartitionsResponsePartition(
-        error_code=ErrorCode.NONE if is_led else ErrorCode.LEADER_NOT_AVAILABLE,
+        error_code=placement.error_code,
         partition_index=index,
-        leader_id=leader if is_led else -1,
+        leader_id=placement.leader_id,
         leader_epoch=partition.open.leader_epoch,
-        replica_nodes=list(partition.assigned),
-        isr_nodes=list(partition.open.members),
+        replica_nodes=placement.replica_nodes,
+        isr_nodes=placement.isr_nodes,
         eligible_leader_replicas=[],
         last_known_elr=[],
-        offline_replicas=[node for node in partition.assigned if node not in image.nodes],
+        offline_replicas=placement.offline_replicas,
     )

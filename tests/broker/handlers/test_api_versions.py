@@ -85,7 +85,9 @@ def test_the_answer_is_encoded_once_for_a_version_until_the_image_moves_on() -> 
     node = FakeNode()
     first = [api_versions(hello(), FakeContext(node, version)) for version in (3, 4)]  # type: ignore[arg-type]
     again = [api_versions(hello(), FakeContext(node, version)) for version in (3, 4)]  # type: ignore[arg-type]
-    assert first[0] is again[0] and first[1] is again[1] and first[0] is not first[1]
+    assert first[0] is again[0]
+    assert first[1] is again[1]
+    assert first[0] is not first[1]
     epoch = answer(api_versions, hello(), node, 3).finalized_features_epoch
     node.join(2)
     assert answer(api_versions, hello(), node, 3).finalized_features_epoch == epoch + 1

@@ -131,6 +131,24 @@ def test_too_many_partitions_refuse_the_whole_request_but_doubled_names_do_not_c
     assert codes(reserved) == {"__cluster_metadata": 42, "b": 0}
 
 
+def test_topics_partitions_and_settings_of_one_request_count_together() -> None:
+    assert codes(create(FakeNode(), topic("a", 9_999), validate_only=True)) == {"a": 0}
+    assert codes(create(FakeNode(), topic("a", 10_000), topic("a b"), validate_only=True)) == {"a": 44, "a b": 44}
+    own = topic("a", 9_998)
+    own.configs = [CreatableTopicConfig(name="retention.ms", value="1")]
+    assert codes(create(FakeNode(), own, validate_only=True)) == {"a": 0}
+    assert codes(create(FakeNode(), own, topic("b"), validate_only=True)) == {"a": 44, "b": 44}
+    assert codes(create(FakeNode(), own, topic("a b"), validate_only=True)) == {"a": 0, "a b": 17}
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_what_contradicts_itself_is_refused_without_time_too(timeout_ms: int) -> None:
+    doubled = create(FakeNode(), topic("a"), topic("a"), topic("__cluster_metadata"), timeout_ms=timeout_ms)
+    assert codes(doubled) == {"a": 42, "__cluster_metadata": 42}
+    mixed = create(FakeNode(), topic("b"), topic("__cluster_metadata"), timeout_ms=timeout_ms)
+    assert codes(mixed) == {"b": 7, "__cluster_metadata": 7}
+
+
 @pytest.mark.parametrize("timeout_ms", [0, -1])
 def test_without_time_nothing_is_created(timeout_ms: int) -> None:
     node = FakeNode()

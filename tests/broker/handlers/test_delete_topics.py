@@ -108,5 +108,18 @@ def test_without_time_nothing_is_deleted(timeout_ms: int) -> None:
     assert not node.proposed
 
 
+def test_what_contradicts_itself_is_refused_without_time_too() -> None:
+    node = with_topics("a")
+    assert delete(node, by_name("a"), by_name("a"), DeleteTopicState(), timeout_ms=0) == [
+        (None, ZERO_UUID, ErrorCode.INVALID_REQUEST),
+        ("a", ZERO_UUID, ErrorCode.INVALID_REQUEST),
+    ]
+    assert delete(node, by_name("a"), by_name("a"), by_name("none"), timeout_ms=0) == [
+        ("a", ZERO_UUID, ErrorCode.REQUEST_TIMED_OUT),
+        ("a", ZERO_UUID, ErrorCode.REQUEST_TIMED_OUT),
+        ("none", ZERO_UUID, ErrorCode.REQUEST_TIMED_OUT),
+    ]
+
+
 def test_no_topics_are_no_error() -> None:
     assert delete(FakeNode()) == []

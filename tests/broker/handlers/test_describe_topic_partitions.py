@@ -134,8 +134,12 @@ def test_a_cursor_may_name_a_topic_that_is_gone() -> None:
     assert page(node, limit=1, cursor=("", 0)) == ([("b", 0, [0])], ("b", 1))
 
 
-def test_a_negative_cursor_over_all_topics_begins_with_the_first_partition() -> None:
-    assert page(with_topics(b=2), cursor=("b", -1)) == ([("b", 0, [0, 1])], None)
+def test_a_negative_cursor_over_all_topics_finds_nothing() -> None:
+    assert page(with_topics(b=2), cursor=("b", -1)) == ([], None)
+
+
+def test_a_negative_cursor_counts_before_an_empty_name() -> None:
+    assert page(with_topics(b=2), "", cursor=("b", -1)) == ([("", ErrorCode.INVALID_REQUEST, [])], None)
 
 
 @given(counts=st.lists(st.integers(1, 7), min_size=1, max_size=5), limit=st.integers(1, 9), named=st.booleans())

@@ -133,7 +133,6 @@ def test_keys_choose_configs_and_no_keys_mean_all(keys: list[str], expected: set
         (NODE, "-1", ErrorCode.INVALID_REQUEST),
         (NODE, "abc", ErrorCode.INVALID_REQUEST),
         (NODE, " 7", ErrorCode.INVALID_REQUEST),
-        (NODE, "\u0667", ErrorCode.INVALID_REQUEST),
         (8, "7", ErrorCode.INVALID_REQUEST),
         (16, "x", ErrorCode.INVALID_REQUEST),
         (32, "g", ErrorCode.INVALID_REQUEST),
@@ -155,7 +154,7 @@ def test_one_resource_that_cant_be_described_doesnt_keep_the_others_back() -> No
     assert Asker().ask_all() == []
 
 
-@pytest.mark.parametrize("name", ["7", "07", "+7"])
+@pytest.mark.parametrize("name", ["7", "07", "+7", "\u0667"])
 def test_the_node_is_named_by_its_id(name: str) -> None:
     assert Asker().ask(NODE, name)[1]["node.id"].value == "7"
 
@@ -223,3 +222,9 @@ def test_retention_in_hours_is_shown_where_it_is_true(age_ms: str, hours: str | 
     shown = configs.get("log.retention.hours")
     assert (shown.value if shown else None) == hours
     assert shown is None or shown.config_source == START_SOURCE
+
+
+@pytest.mark.parametrize(("age_ms", "hours"), [("7200000", "2"), ("7200001", None)])
+def test_the_roll_time_in_hours_is_shown_where_it_is_true(age_ms: str, hours: str | None) -> None:
+    shown = Asker(log_roll_ms=age_ms).ask(NODE, "7")[1].get("log.roll.hours")
+    assert (shown.value if shown else None) == hours
