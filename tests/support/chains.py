@@ -32,8 +32,9 @@ def check_chain(node: Node, topic: str, found: Found, partition: int = 0) -> int
     Ids count up from 1, each segment begins where the one before ends, counts and bytes are exact.
     """
     node.image.check()
-    image = node.image.topics_by_name[topic].partitions[partition]
-    folder = next(Path(node.store.folder, "topics").glob(f"{node.image.topics_by_name[topic].id.hex()}-{partition}"))
+    topic_image = node.image.topics_by_name[topic]
+    image = topic_image.partitions[partition]
+    folder = Path(node.store.folder, "topics", f"{topic_image.id.hex()}-{partition}")
     offsets = [offset for offset, _ in found]
     end_offset = 0
     for position, facts in enumerate(image.sealed):
