@@ -296,7 +296,7 @@ class Partition:
 
         Raises FencedLeaderEpoch for an older one, UnknownLeaderEpoch for a newer one.
         """
-        if current_leader_epoch not in (-1, self.leader_epoch):
+        if 0 <= current_leader_epoch != self.leader_epoch:
             text = f"epoch {current_leader_epoch} for {self}, whose leader epoch is {self.leader_epoch}"
             raise FencedLeaderEpoch(text) if current_leader_epoch < self.leader_epoch else UnknownLeaderEpoch(text)
 

@@ -97,8 +97,7 @@ def _find(request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition,
     timestamp = wanted.timestamp
     if timestamp < 0 and context.api_version < FIRST_VERSIONS.get(timestamp, context.api_version + 1):
         raise UnsupportedVersion(f"timestamp {timestamp} means nothing in version {context.api_version}")
-    partition = led_partition(context.node, topic, wanted.partition_index)
-    partition.check_leader_epoch(wanted.current_leader_epoch)
+    partition = led_partition(context.node, topic, wanted.partition_index, wanted.current_leader_epoch)
     # Until transactions exist, what read_committed consumers see ends where all others' view does.
     end = partition.high_watermark if request.replica_id == CONSUMER else partition.log_end_offset
     if timestamp == LATEST:

@@ -31,8 +31,7 @@ def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, context: Conte
 def _answer(topic: str, wanted: OffsetForLeaderPartition, context: Context) -> EpochEndOffset:
     answer = EpochEndOffset(partition=wanted.partition)
     try:
-        partition = led_partition(context.node, topic, wanted.partition)
-        partition.check_leader_epoch(wanted.current_leader_epoch)
+        partition = led_partition(context.node, topic, wanted.partition, wanted.current_leader_epoch)
         found = partition.end_offset_for_epoch(wanted.leader_epoch)
     except KafkaError as error:
         answer.error_code = error.code

@@ -271,8 +271,6 @@ async def test_leader_epochs_are_held_to_the_partitions(tmp_path: Path) -> None:
     partition.check_leader_epoch(1)
     with pytest.raises(FencedLeaderEpoch):
         partition.check_leader_epoch(0)
-    with pytest.raises(FencedLeaderEpoch):
-        partition.check_leader_epoch(-2)
     with pytest.raises(UnknownLeaderEpoch):
         partition.check_leader_epoch(2)
     await store.stop()

@@ -48,7 +48,7 @@ class FakePartition:
     epoch_ends: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def check_leader_epoch(self, current: int) -> None:
-        if current != -1 and current < self.leader_epoch:
+        if 0 <= current < self.leader_epoch:
             raise FencedLeaderEpoch("old")
         if current > self.leader_epoch:
             raise UnknownLeaderEpoch("new")
