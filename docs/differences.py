@@ -1,0 +1,58 @@
+"""Hold compatibility.md to a comparison with Apache Kafka: ``python docs/differences.py OUTPUT``.
+
+OUTPUT is what a differential tester printed, a line for each difference: ``DIFF API versions | scenario: step | path |
+A: … | B: …``, B being ours. Those that no row of the page accounts for are printed, and make the status 1.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from walrusmq.broker.topic_configs import UNSUPPORTED
+
+PAGE = Path(__file__).parent / "compatibility.md"
+
+#: By the first cell of a row of the page: the lines that it accounts for.
+ACCOUNTED_FOR: dict[str, str] = {
+    "topic settings without effect": rf"configs\[({'|'.join(map(re.escape, sorted(UNSUPPORTED)))})\] .* B: \"<absent>\"",
+    "`walrus.segment.entries`": r"configs\[walrus\.segment\.entries\] \| A: \"<absent>\"",
+    "sources of settings": r"configs\[(retention\.ms|segment\.bytes|min\.insync\.replicas)\]\.(configSource|synonyms)",
+    "`cleanup.policy`, `compression.type`, `min.insync.replicas`, `unclean.leader.election.enable`": (
+        # the scenario begins with a compacted topic, and so goes no further
+        r"describe_topic_configs: (stopped .* cleanup\.policy is 'compact|.* B: \"<not taken>\")"
+    ),
+    "transactions": (
+        r"^DIFF InitProducerId .* init_producer_id: (transactional|again: next epoch|timeout 900000|own id and epoch"
+        r"|the epoch before|an old epoch|an epoch ahead|another's id|an id without an epoch|id and epoch, never seen)"
+    ),
+    "Produce: contents": r"produce_bad_batches: what is stored \| \S+\.maxTimestamp ",
+    "Metadata: creation on demand": r"^DIFF Metadata .*\.errorCode \| A: 3 \| B: (0|17)$",
+}
+
+
+def unaccounted(lines: Iterable[str]) -> list[str]:
+    """The differences among the lines that no row accounts for."""
+    found = [line.rstrip("\n") for line in lines if line.startswith("DIFF ")]
+    return [line for line in found if not any(re.search(pattern, line) for pattern in ACCOUNTED_FOR.values())]
+
+
+def missing_rows(page: str) -> list[str]:
+    """The rows that are named here, but don't stand on the page."""
+    first_cells = {line.split(" | ")[0].removeprefix("| ") for line in page.splitlines() if line.startswith("| ")}
+    return [row for row in ACCOUNTED_FOR if row not in first_cells]
+
+
+def main(arguments: Sequence[str]) -> int:
+    lines = [line for path in arguments for line in Path(path).read_text().splitlines()]
+    new = unaccounted(lines)
+    for line in new:
+        print(line)
+    print(f"{sum(line.startswith('DIFF ') for line in lines)} differences, {len(new)} of them without a row")
+    return 1 if new else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
