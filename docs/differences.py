@@ -15,9 +15,10 @@ from walrusmq.broker.topic_configs import UNSUPPORTED
 
 PAGE = Path(__file__).parent / "compatibility.md"
 
+ABSENT_SETTINGS = "|".join(map(re.escape, sorted(UNSUPPORTED)))
 #: By the first cell of a row of the page: the lines that it accounts for.
 ACCOUNTED_FOR: dict[str, str] = {
-    "topic settings without effect": rf"configs\[({'|'.join(map(re.escape, sorted(UNSUPPORTED)))})\] .* B: \"<absent>\"",
+    "topic settings without effect": rf"configs\[({ABSENT_SETTINGS})\] .* B: \"<absent>\"",
     "`walrus.segment.entries`": r"configs\[walrus\.segment\.entries\] \| A: \"<absent>\"",
     "sources of settings": r"configs\[(retention\.ms|segment\.bytes|min\.insync\.replicas)\]\.(configSource|synonyms)",
     "`cleanup.policy`, `compression.type`, `min.insync.replicas`, `unclean.leader.election.enable`": (

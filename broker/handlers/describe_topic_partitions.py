@@ -62,7 +62,7 @@ def _refusal(request: DescribeTopicPartitionsRequest, names: list[str]) -> Error
 
 def _page(names: list[str], first: int, limit: int, image: ClusterImage) -> DescribeTopicPartitionsResponse:
     """Up to ``limit`` partitions, those of ``names[0]`` from ``first`` on."""
-    response = DescribeTopicPartitionsResponse()
+    response, placements = DescribeTopicPartitionsResponse(), Placements(image)
     left = limit
     for name in names:
         if left == 0:
@@ -73,7 +73,7 @@ def _page(names: list[str], first: int, limit: int, image: ClusterImage) -> Desc
             response.topics.append(_unknown(name))
         else:
             end = min(first + left, len(topic.partitions))
-            response.topics.append(_describe(topic, first, end, image))
+            response.topics.append(_describe(topic, first, end, placements))
             if end < len(topic.partitions):
                 response.next_cursor = Cursor(topic_name=name, partition_index=end)
                 break
@@ -91,8 +91,7 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
     )
 
 
-def _describe(topic: TopicImage, first: int, end: int, image: ClusterImage) -> DescribeTopicPartitionsResponseTopic:
-    placements = Placements(image)
+def _describe(topic: TopicImage, first: int, end: int, placements: Placements) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.id,
