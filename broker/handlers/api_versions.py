@@ -58,7 +58,7 @@ def api_versions(request: ApiVersionsRequest, context: Context) -> ApiVersionsRe
         error = _unmet_expectation(request, context)
         if error is not ErrorCode.NONE:
             return ApiVersionsResponse(error_code=error)
-    answers, key = context.node.encoded_answers, (API_VERSIONS_KEY, context.api_version)
+    answers, key = context.node.encoded_answers, (ApiVersionsRequest, context.api_version)
     return answers.get(key) or answers.keep(key, _encoded(context))
 
 

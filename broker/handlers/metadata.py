@@ -36,13 +36,11 @@ from walrusmq.protocol.primitives import ZERO_UUID
 if TYPE_CHECKING:
     from walrusmq.broker.image import TopicImage
 
-METADATA_KEY = 3
 #: Ids stand in requests from version 10 on, but Kafka takes them from 12 on (KIP-516).
 FIRST_VERSION_WITH_IDS = 10
 FIRST_VERSION_THAT_TAKES_IDS = 12
 #: A client's own timeout isn't in the request; most give up after 30 s and ask again.
 AUTO_CREATE_TIMEOUT_MS = 10_000
-
 
 Answer: TypeAlias = MetadataResponse | EncodedResponse
 
@@ -91,7 +89,7 @@ def _all_topics(request: MetadataRequest, context: Context) -> Answer:
     """
     node, image = context.node, context.node.image
     key = (
-        METADATA_KEY,
+        MetadataRequest,
         context.api_version,
         request.include_cluster_authorized_operations,
         request.include_topic_authorized_operations,
