@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable
+from collections.abc import Collection, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from walrusmq.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED_FOR, TOPIC_OPERATIONS
@@ -41,16 +41,18 @@ FIRST_VERSION_WITH_IDS = 10
 FIRST_VERSION_THAT_TAKES_IDS = 12
 #: A client's own timeout isn't in the request; most give up after 30 s and ask again.
 AUTO_CREATE_TIMEOUT_MS = 10_000
+#: Partitions from which on an answer is kept as bytes: a smaller one is encoded sooner than it would push out a large.
+LEAST_PARTITIONS_TO_KEEP = 200
 
 Answer: TypeAlias = MetadataResponse | EncodedResponse
 
 
 @handles(MetadataRequest)
-def metadata(request: MetadataRequest, context: Context) -> Answer | Coroutine[Any, Any, MetadataResponse]:
+def metadata(request: MetadataRequest, context: Context) -> Answer | Coroutine[Any, Any, Answer]:
     """Describe all topics, or those that are named or whose ids are given; created means usable at once."""
     image, version, wanted = context.node.image, context.api_version, request.topics
     if wanted is None or (version == 0 and not wanted):
-        return _all_topics(request, context)
+        return _known_topics(request, context, image.topics.values(), None)
     refusal = _refusal(wanted, version)
     if refusal is not ErrorCode.NONE:
         return MetadataResponse(
@@ -61,12 +63,12 @@ def metadata(request: MetadataRequest, context: Context) -> Answer | Coroutine[A
             ],
         )
     if any(topic.topic_id != ZERO_UUID for topic in wanted):
-        return _respond(request, context, _entries_by_id(context, wanted))
+        return _topics_by_id(request, context, wanted)
     names = list(dict.fromkeys(topic.name for topic in wanted if topic.name is not None))
     may_create = request.allow_auto_topic_creation and context.node.settings.auto_create_topics_enable
     if may_create and any(name not in image.topics_by_name for name in names):
-        return _create_and_respond(request, context, names)
-    return _respond(request, context, _entries_by_name(context, names, {}))
+        return _create_and_answer(request, context, names)
+    return _topics_by_name(request, context, names, {})
 
 
 def _refusal(wanted: list[MetadataRequestTopic], version: int) -> ErrorCode:
@@ -81,8 +83,46 @@ def _refusal(wanted: list[MetadataRequestTopic], version: int) -> ErrorCode:
     return ErrorCode.UNKNOWN_SERVER_ERROR if has_nameless and not has_ids else ErrorCode.NONE
 
 
-def _all_topics(request: MetadataRequest, context: Context) -> Answer:
-    """All topics: encoded once for all clients that are told the same addresses.
+def _topics_by_id(request: MetadataRequest, context: Context, wanted: list[MetadataRequestTopic]) -> Answer:
+    """Each id once; names beside ids count for nothing (KIP-516)."""
+    topics = context.node.image.topics
+    ids = dict.fromkeys(topic.topic_id for topic in wanted if topic.topic_id != ZERO_UUID)
+    known = [topics[topic_id] for topic_id in ids if topic_id in topics]
+    unknown = [
+        MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+        for topic_id in ids
+        if topic_id not in topics
+    ]
+    if not unknown:
+        return _known_topics(request, context, known, tuple(ids))
+    return _respond(request, context, unknown + _entries(context, known))
+
+
+def _topics_by_name(
+    request: MetadataRequest, context: Context, names: list[str], failed: dict[str, ErrorCode]
+) -> Answer:
+    """The known topics; then, with its error, each that isn't there."""
+    topics = context.node.image.topics_by_name
+    known = [topics[name] for name in names if name in topics]
+    unknown = [
+        MetadataResponseTopic(
+            error_code=failed.get(name) or missing_topic(name).code, name=name, is_internal=is_internal(name)
+        )
+        for name in names
+        if name not in topics
+    ]
+    if not unknown:
+        return _known_topics(request, context, known, tuple(names))
+    return _respond(request, context, _entries(context, known) + unknown)
+
+
+def _known_topics(
+    request: MetadataRequest,
+    context: Context,
+    topics: Collection[TopicImage],
+    asked_for: tuple[str, ...] | tuple[bytes, ...] | None,
+) -> Answer:
+    """Topics that are all there: where they are large, encoded once for all clients that ask for the same.
 
     What remains is the first such request after each change of the image, which holds up the event loop for some 30 ms
     with 10,000 partitions, most of it in the encoder. It is felt only where segments roll over all the time.
@@ -93,16 +133,18 @@ def _all_topics(request: MetadataRequest, context: Context) -> Answer:
         context.api_version,
         request.include_cluster_authorized_operations,
         request.include_topic_authorized_operations,
+        asked_for,
         *node_addresses(context),
     )
     encoded = node.encoded_answers.get(key)
     if encoded is None:
-        response = _respond(request, context, _entries(context, image.topics.values()))
-        if not all(leader in image.nodes for leader in image.led_counts):
-            return response  # partitions without a leader are errors, and those are counted anew in each answer
-        encoded = node.encoded_answers.keep(
-            key, EncodedResponse(codec(MetadataResponse, context.api_version).encode(response))
-        )
+        response = _respond(request, context, _entries(context, topics))
+        is_large = sum(len(topic.partitions) for topic in topics) >= LEAST_PARTITIONS_TO_KEEP
+        # partitions without a leader are errors, and those are counted anew in each answer
+        if not is_large or not all(leader in image.nodes for leader in image.led_counts):
+            return response
+        body = codec(MetadataResponse, context.api_version).encode(response)
+        encoded = node.encoded_answers.keep(key, EncodedResponse(body))
     return encoded
 
 
@@ -171,35 +213,10 @@ def _entry(topic: TopicImage, placements: Placements) -> MetadataResponseTopic:
     )
 
 
-def _entries_by_id(context: Context, wanted: list[MetadataRequestTopic]) -> list[MetadataResponseTopic]:
-    """Each id once; names beside ids count for nothing (KIP-516)."""
-    topics = context.node.image.topics
-    ids = dict.fromkeys(topic.topic_id for topic in wanted if topic.topic_id != ZERO_UUID)
-    unknown = [
-        MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
-        for topic_id in ids
-        if topic_id not in topics
-    ]
-    return unknown + _entries(context, (topics[topic_id] for topic_id in ids if topic_id in topics))
-
-
-def _entries_by_name(context: Context, names: list[str], failed: dict[str, ErrorCode]) -> list[MetadataResponseTopic]:
-    """The known topics; then, with its error, each that isn't there."""
-    topics = context.node.image.topics_by_name
-    unknown = [
-        MetadataResponseTopic(
-            error_code=failed.get(name) or missing_topic(name).code, name=name, is_internal=is_internal(name)
-        )
-        for name in names
-        if name not in topics
-    ]
-    return _entries(context, (topics[name] for name in names if name in topics)) + unknown
-
-
 # --- making topics
 
 
-async def _create_and_respond(request: MetadataRequest, context: Context, names: list[str]) -> MetadataResponse:
+async def _create_and_answer(request: MetadataRequest, context: Context, names: list[str]) -> Answer:
     """Create the topics that aren't there, and answer when they are usable, so that the first produce succeeds."""
     node = context.node
     wanted = [
@@ -220,4 +237,4 @@ async def _create_and_respond(request: MetadataRequest, context: Context, names:
     for command, outcome in zip(commands, outcomes, strict=True):
         if isinstance(outcome, KafkaError) and not isinstance(outcome, TopicAlreadyExists):
             failed[command.name] = ErrorCode.LEADER_NOT_AVAILABLE if outcome.code.is_retriable else outcome.code
-    return _respond(request, context, _entries_by_name(context, names, failed))
+    return _topics_by_name(request, context, names, failed)

@@ -9,10 +9,10 @@ from support.handler_fakes import FakeConnection, FakeContext, FakeNode, answer
 
 from walrusmq.broker.commands import CreateTopic, NewPartition, RolloverReason, RolloverSegment
 from walrusmq.broker.dispatcher import EncodedResponse
-from walrusmq.broker.handlers.metadata import metadata
+from walrusmq.broker.handlers.metadata import LEAST_PARTITIONS_TO_KEEP, metadata
 from walrusmq.broker.image_cache import MAX_ENCODED_ANSWERS
 from walrusmq.protocol.errors import ErrorCode, KafkaStorageError, TopicAlreadyExists
-from walrusmq.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from walrusmq.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from walrusmq.protocol.primitives import ZERO_UUID
 
 ALL_VERSIONS = range(14)
@@ -286,8 +286,11 @@ def outcome(request: MetadataRequest, node: FakeNode, version: int = 12, **conne
     return metadata(request, FakeContext(node, version, FakeConnection(**connection)))  # type: ignore[arg-type]
 
 
-def test_the_answer_about_all_topics_is_encoded_once_for_all_who_see_the_same() -> None:
-    node = with_topics("a", partitions=3)
+MANY = LEAST_PARTITIONS_TO_KEEP
+
+
+def test_a_large_answer_is_encoded_once_for_all_who_see_the_same() -> None:
+    node = with_topics("a", partitions=MANY)
     everything = MetadataRequest(topics=None)
     first = outcome(everything, node)
     assert type(first) is EncodedResponse
@@ -300,8 +303,28 @@ def test_the_answer_about_all_topics_is_encoded_once_for_all_who_see_the_same() 
     assert outcome(everything, node) is first
 
 
-def test_what_depends_on_the_client_is_right_in_answers_about_all_topics() -> None:
-    node = with_topics("a")
+def test_large_topics_are_kept_by_name_and_by_id_too() -> None:
+    node = with_topics("a", "b", partitions=MANY)
+    for request, names in (
+        (by_name("a"), {"a"}),
+        (by_name("b"), {"b"}),
+        (by_name("a", "b"), {"a", "b"}),
+        (by_id(topic_id("a")), {"a"}),
+    ):
+        first = outcome(request, node)
+        assert outcome(request, node) is first
+        assert set(codes(ask(request, node, 12))) == names
+
+
+def test_a_small_answer_is_not_kept_nor_one_about_topics_that_are_not_there() -> None:
+    node = with_topics("a", partitions=MANY)
+    node.apply(CreateTopic(topic_id=NOBODY, name="small", partitions=[NewPartition(assigned=[1])]))
+    assert type(outcome(by_name("small"), node)) is MetadataResponse
+    assert type(outcome(by_name("a", "none", allow_auto_topic_creation=False), node)) is MetadataResponse
+
+
+def test_what_depends_on_the_client_is_right_in_answers_that_are_kept() -> None:
+    node = with_topics("a", partitions=MANY)
     for port in (1000, 2000):
         for wants in (True, False):
             request = MetadataRequest(topics=None, include_topic_authorized_operations=wants)
@@ -310,15 +333,15 @@ def test_what_depends_on_the_client_is_right_in_answers_about_all_topics() -> No
             assert response.topics[0].topic_authorized_operations == (3576 if wants else NO_OPERATIONS)
 
 
-def test_errors_in_an_answer_about_all_topics_are_there_to_be_counted_each_time() -> None:
-    node = with_topics("a")
+def test_errors_in_a_large_answer_are_there_to_be_counted_each_time() -> None:
+    node = with_topics("a", partitions=MANY)
     del node.image.nodes[1]
     [topic] = outcome(MetadataRequest(topics=None), node).topics
     assert topic.partitions[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
 
 
-def test_many_kinds_of_answers_are_not_all_kept() -> None:
-    node = with_topics("a")
+def test_of_many_kinds_of_answers_not_all_are_kept() -> None:
+    node = with_topics("a", partitions=MANY)
     everything = MetadataRequest(topics=None)
     first = outcome(everything, node)
     for port in range(1, MAX_ENCODED_ANSWERS + 1):
