@@ -20,7 +20,7 @@ from walrusmq.protocol.frames import FileRegion
 if TYPE_CHECKING:
     from walrusmq.broker.buffers import BufferPool
     from walrusmq.broker.context import Context
-    from walrusmq.broker.dispatcher import Dispatcher
+    from walrusmq.broker.dispatcher import Dispatcher, Repeated
     from walrusmq.broker.listener import Listener
 
 logger = logging.getLogger("walrusmq.connection")
@@ -72,6 +72,8 @@ class Connection(asyncio.BufferedProtocol):
         #: What the handler of the last request was told: the next one mostly gets the same.
         self.context: Context | None = None
         self.client_id_bytes = b""
+        #: What serves the next request if it begins like the last one.
+        self.repeated: Repeated | None = None
         #: monotonic second of the last whole request or, before one, of the connect
         self.last_request_at = 0.0
         self.requests = 0
@@ -162,7 +164,8 @@ class Connection(asyncio.BufferedProtocol):
             frame_end = position + PREFIX_BYTES + size
             if frame_end > end:
                 break
-            if not self._may_handle(view, position + PREFIX_BYTES):
+            is_busy = self._slots or self._outgoing or self._is_write_paused or self._turn_is_scheduled
+            if is_busy and not self._may_handle(view, position + PREFIX_BYTES):
                 self._stash(view[position:end])
                 self._is_parsing = False
                 self._flush()
@@ -382,9 +385,18 @@ class Connection(asyncio.BufferedProtocol):
                 outgoing.popleft()
             pieces.append(piece)
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        self._listener.metrics.bytes_sent += len(data)
-        assert self._transport is not None
-        self._transport.write(data)
+        size = len(data)
+        self._listener.metrics.bytes_sent += size
+        try:  # the transport's buffer is empty, or writing would be paused: spare the way through it
+            sent = os.write(self._socket_fd, data)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            self._drop(f"sending failed: {error}")
+            return
+        if sent < size:
+            assert self._transport is not None
+            self._transport.write(data[sent:])
 
     def _send_region(self, region: FileRegion) -> int:
         """Send from the head region; returns the bytes that left it."""

@@ -7,7 +7,7 @@ import importlib
 import logging
 from collections.abc import Callable
 from struct import Struct
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from walrusmq.broker.context import Context
 from walrusmq.broker.deferred import Deferred
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("walrusmq.dispatcher")
 
 Function = Callable[[Any, Context], Any]
+Remember = Callable[[Any, memoryview, Context, Any], Any]
 FunctionType = TypeVar("FunctionType", bound=Function)
 
 PRODUCE_KEY = 0
@@ -56,6 +57,7 @@ HANDLER_MODULES: dict[int, str] = {
     75: "describe_topic_partitions",
 }
 _functions: dict[type, Function] = {}
+_remember: dict[type, Remember] = {}
 
 
 def handles(request: type) -> Callable[[FunctionType], FunctionType]:
@@ -68,6 +70,26 @@ def handles(request: type) -> Callable[[FunctionType], FunctionType]:
 
     def register(function: FunctionType) -> FunctionType:
         _functions[request] = function
+        return function
+
+    return register
+
+
+class Repeated(Protocol):
+    """Serves requests of one connection that begin like one that was decoded."""
+
+    correlation_id: int
+    route: Route
+
+    def outcome(self, frame: memoryview) -> Any:
+        """What the handler would return; None if this request isn't like the remembered one."""
+
+
+def remembers(request: type) -> Callable[[Remember], Remember]:
+    """Make a function the one that says what serves further requests like one, of that class."""
+
+    def register(function: Remember) -> Remember:
+        _remember[request] = function
         return function
 
     return register
@@ -96,6 +118,7 @@ class Route:
         "is_produce",
         "pack_header",
         "prefix_bytes",
+        "remember",
         "response",
         "version",
     )
@@ -110,6 +133,7 @@ class Route:
         self.header_tail = b"\0" if request_header_version(api_key, version) == 2 else b""
         self.header_tail_bytes = len(self.header_tail)
         self.function = _functions[api.request]
+        self.remember = _remember.get(api.request)
         self.response = api.response
         self.decode = codec(api.request, version).decode
         self.encode_parts = codec(api.response, version).encode_parts
@@ -122,16 +146,33 @@ class Route:
 class Dispatcher:
     """Serves the requests of a node's connections."""
 
-    __slots__ = ("_node", "_routes", "_tasks", "is_stopping")
+    __slots__ = ("_monotonic", "_node", "_request_counts", "_routes", "_tasks")
 
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._monotonic = node.clock.monotonic
+        self._request_counts = node.metrics.requests
         self._routes: dict[int, Route] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-        self.is_stopping = False
 
     def handle(self, connection: Connection, frame: memoryview) -> None:
         """Serve one request: answer it, queue it for a later answer, or close the connection."""
+        connection.requests += 1
+        connection.last_request_at = self._monotonic()
+        repeated = connection.repeated
+        if repeated is not None:
+            try:
+                outcome = repeated.outcome(frame)
+            except Exception:
+                self._failed(connection, repeated.route, None)
+                return
+            if outcome is not None:
+                self._request_counts[repeated.route.api_key] += 1
+                self._deliver(connection, repeated.route, repeated.correlation_id, outcome, len(frame))
+                return
+        self._serve(connection, frame)
+
+    def _serve(self, connection: Connection, frame: memoryview) -> None:
         key, correlation_id, client_id_bytes = _START.unpack_from(frame)
         route = self._routes.get(key)
         context = connection.context
@@ -151,9 +192,7 @@ class Dispatcher:
             position += route.header_tail_bytes
             if context.api_version != route.version:
                 context = connection.context = Context(self._node, connection, route.version, context.client_id)
-        connection.requests += 1
-        connection.last_request_at = self._node.clock.monotonic()
-        self._node.metrics.requests[route.api_key] += 1
+        self._request_counts[route.api_key] += 1
         try:
             request, _ = route.decode(frame, position)
         except MalformedMessage as error:
@@ -161,16 +200,30 @@ class Dispatcher:
             return
         try:
             outcome = route.function(request, context)
-            if type(outcome) is route.response or type(outcome) is EncodedResponse:
-                connection.answer(self._encode(route, correlation_id, outcome))
-                return
+            if route.remember is not None:
+                connection.repeated = route.remember(request, frame, context, route)
         except Exception:
             self._failed(connection, route, None)
             return
-        if type(outcome) is Deferred:
-            self._answer_later(connection, route, correlation_id, outcome, len(frame))
+        self._deliver(connection, route, correlation_id, outcome, len(frame))
+
+    def _deliver(
+        self, connection: Connection, route: Route, correlation_id: int, outcome: Any, request_bytes: int
+    ) -> None:
+        """Do what a handler's outcome asks for."""
+        kind = type(outcome)
+        if kind is EncodedResponse:
+            body = outcome.body
+            connection.answer([route.pack_header(route.prefix_bytes + len(body), correlation_id), body])
+        elif kind is Deferred:
+            self._answer_later(connection, route, correlation_id, outcome, request_bytes)
+        elif kind is route.response:
+            try:
+                connection.answer(self._encode(route, correlation_id, outcome))
+            except Exception:
+                self._failed(connection, route, None)
         elif asyncio.iscoroutine(outcome):
-            self._run(connection, route, correlation_id, outcome, len(frame))
+            self._run(connection, route, correlation_id, outcome, request_bytes)
         elif outcome is CLOSE_CONNECTION:
             connection.close_in_turn(None)
         else:
@@ -213,19 +266,17 @@ class Dispatcher:
         """An ApiVersions request from the future gets its own range in the oldest form (KIP-511)."""
         from walrusmq.broker.handlers.api_versions import unsupported_version
 
-        connection.requests += 1
-        connection.last_request_at = self._node.clock.monotonic()
-        self._node.metrics.requests[API_VERSIONS_KEY] += 1
+        self._request_counts[API_VERSIONS_KEY] += 1
         connection.answer(self._encode(Route(API_VERSIONS_KEY, 0), correlation_id, unsupported_version()))
 
     def _encode(self, route: Route, correlation_id: int, response: Any) -> list[Any]:
-        parts: list[Any] = [b""]
         if type(response) is EncodedResponse:
-            parts.append(response.body)
-        else:
-            if route.counts_errors:
-                count_errors(response, route.api_key, self._node.metrics)
-            route.encode_parts(response, parts)
+            body = response.body
+            return [route.pack_header(route.prefix_bytes + len(body), correlation_id), body]
+        if route.counts_errors:
+            count_errors(response, route.api_key, self._node.metrics)
+        parts: list[Any] = [b""]
+        route.encode_parts(response, parts)
         size = route.prefix_bytes
         for part in parts:
             size += len(part)

@@ -151,7 +151,7 @@ class Fetch:
                 )
             else:
                 try:
-                    self._read_partition(partition, wanted, data, left, minimum_one=not total)
+                    is_enough |= self._read_partition(partition, wanted, data, left, minimum_one=not total)
                 except KafkaError as error:
                     data.error_code = int(error.code)
             if data.error_code or data.diverging_epoch.epoch >= 0:
@@ -164,18 +164,26 @@ class Fetch:
 
     def _read_partition(
         self, partition: Partition, wanted: WantedPartition, data: PartitionData, left: int, *, minimum_one: bool
-    ) -> None:
+    ) -> bool:
+        """Read one partition into ``data``; says whether there is more of it than fitted: then nothing is waited for.
+
+        In Kafka a limit counts as reached too although whole batches rarely fill it, and so does a segment's end.
+        """
         partition.check_leader_epoch(wanted.current_leader_epoch)
         if wanted.last_fetched_epoch >= 0 and self._diverges(partition, wanted, data):
-            return
+            return False
+        has_more = not minimum_one and wanted.fetch_offset < partition.high_watermark
         if left > 0 or minimum_one:
             region = partition.read(wanted.fetch_offset, min(wanted.max_bytes, left), minimum_one)
             if region is not None:
                 data.records = region
+                is_sealed = wanted.fetch_offset < partition.log.facts.first_offset
+                has_more = is_sealed or region.position + region.size < partition.high_position
         data.high_watermark = data.last_stable_offset = partition.high_watermark
         data.log_start_offset = partition.log_start_offset
         if self._is_committed_only:
             data.aborted_transactions = []
+        return has_more
 
     @staticmethod
     def _diverges(partition: Partition, wanted: WantedPartition, data: PartitionData) -> bool:

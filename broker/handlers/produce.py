@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from walrusmq.broker.context import Context
-from walrusmq.broker.deferred import Deferred
-from walrusmq.broker.dispatcher import CLOSE_CONNECTION, NO_ANSWER, PRODUCE_KEY, handles
-from walrusmq.protocol.errors import (
-    CorruptMessage,
-    ErrorCode,
-    KafkaError,
-    KafkaStorageError,
-    MessageTooLarge,
-    NotLeaderOrFollower,
-    UnknownTopicOrPartition,
-    UnsupportedCompressionType,
-)
+from walrusmq.broker.dispatcher import handles
+from walrusmq.broker.produce_single import repeated_produce as repeated_produce
+from walrusmq.broker.produce_waits import ProduceAnswer, append, fail, finished
+from walrusmq.protocol.errors import ErrorCode, KafkaError, UnsupportedCompressionType
 from walrusmq.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -26,12 +18,8 @@ from walrusmq.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from walrusmq.protocol.records.compression import Codec
-from walrusmq.protocol.records.header import CODEC_MASK, TransactionsNotSupported
+from walrusmq.protocol.records.header import CODEC_MASK
 from walrusmq.protocol.records.legacy import NotOneBatch
-from walrusmq.segments.partition import Partition
-
-if TYPE_CHECKING:
-    from walrusmq.broker.node import Node
 
 #: The first version that names topics by id (KIP-516).
 FIRST_VERSION_WITH_IDS = 13
@@ -40,137 +28,6 @@ FIRST_VERSION_WITH_ZSTD = 7
 #: The low byte of the attributes, where the codec is.
 ATTRIBUTES_AT = 22
 LEGAL_ACKS = (-1, 0, 1)
-#: Errors that Kafka answers without the log's start: they were found before the log was asked, or by its disk.
-WITHOUT_LOG_START = (
-    CorruptMessage, KafkaStorageError, MessageTooLarge, NotLeaderOrFollower, NotOneBatch, TransactionsNotSupported,
-    UnknownTopicOrPartition,
-)  # fmt: skip
-#: No wait is kept longer than this, whatever timeout a client names.
-MAX_WAIT_S = 3600.0
-
-
-class ProduceAnswer:
-    """The answer to one request while some of its batches wait: for a sync, or for the next segment to open."""
-
-    __slots__ = ("_acks", "_bucket", "_context", "_deferred", "_response", "_waits")
-
-    def __init__(self, response: ProduceResponse, acks: int, context: Context) -> None:
-        self._response = response
-        self._acks = acks
-        self._context = context
-        self._deferred = Deferred()
-        self._waits: dict[int, PartitionProduceResponse] = {}
-        self._bucket = 0
-
-    def wait(self, partition: Partition, end_offset: int, part: PartitionProduceResponse) -> None:
-        """Have ``part`` answered once what was appended is acknowledgeable."""
-        key = id(part)
-        self._waits[key] = part
-
-        def acknowledged(error: KafkaError | None) -> None:
-            if self._waits.pop(key, None) is None:
-                return
-            if error is not None:
-                fail(part, error, partition)
-            if not self._waits:
-                self._finish()
-
-        partition.when_acknowledged(end_offset, acknowledged)
-
-    def hold(self, partition: Partition, batch: memoryview, part: PartitionProduceResponse) -> None:
-        """Have the batch appended when the next segment opens (design: what clients see of a rollover)."""
-        key = id(part)
-
-        def opened(error: KafkaError | None, kept: memoryview) -> None:
-            if self._waits.pop(key, None) is None:
-                return
-            try:
-                if error is not None:
-                    raise error
-                if not partition.is_open:
-                    self.hold(partition, kept, part)
-                    return
-                end_offset = append(self._context.node, partition, kept, part)
-                if end_offset is not None:
-                    self.wait(partition, end_offset, part)
-            except KafkaError as refusal:
-                fail(part, refusal, partition)
-            if not self._waits:
-                self._finish()
-
-        self._context.node.held_appends.add(partition, batch, opened)
-        self._waits[key] = part
-
-    def outcome(self, timeout_ms: int) -> Any:
-        """What the handler returns: a Deferred of the response, or what acks=0 gets at once."""
-        if not self._waits:
-            return finished(self._response, self._acks, self._context)
-        if self._acks == 0 and not has_error(self._response):
-            return NO_ANSWER
-        node = self._context.node
-        wait_s = min(max(timeout_ms, 0) / 1000, MAX_WAIT_S)
-        self._bucket = node.deadlines.add(self, node.clock.monotonic() + wait_s, self._time_out)
-        return self._deferred
-
-    def _finish(self) -> None:
-        outcome = finished(self._response, self._acks, self._context)
-        if self._bucket:
-            self._context.node.deadlines.remove(self, self._bucket)
-            self._deferred.resolve(outcome)
-        elif outcome is CLOSE_CONNECTION:
-            self._context.connection.close_in_turn(None)
-
-    def _time_out(self) -> None:
-        """Appended, and not known to be safe in time: the outcome is unknown to the client."""
-        for part in self._waits.values():
-            part.error_code = int(ErrorCode.REQUEST_TIMED_OUT)
-            part.base_offset = part.log_append_time_ms = part.log_start_offset = -1
-        self._waits.clear()
-        self._deferred.resolve(finished(self._response, self._acks, self._context))
-
-
-def finished(response: ProduceResponse, acks: int, context: Context) -> Any:
-    """The outcome of a request whose parts all have their answers."""
-    if has_error(response):
-        metrics = context.node.metrics
-        for topic in response.responses:
-            for part in topic.partition_responses:
-                if part.error_code:
-                    metrics.count_error(PRODUCE_KEY, part.error_code)
-        return response if acks else CLOSE_CONNECTION
-    return response if acks else NO_ANSWER
-
-
-def has_error(response: ProduceResponse) -> bool:
-    """Whether any partition was answered with an error."""
-    for topic in response.responses:
-        for part in topic.partition_responses:
-            if part.error_code:
-                return True
-    return False
-
-
-def append(node: Node, partition: Partition, batch: memoryview, part: PartitionProduceResponse) -> int | None:
-    """Append one batch; returns the end offset that is still to be acknowledged, None if that is done.
-
-    Raises the KafkaError that says why it wasn't written.
-    """
-    base_offset, end_offset, part.log_append_time_ms, is_acknowledged = partition.append(batch, node.clock.now_ms())
-    part.base_offset = base_offset
-    part.log_start_offset = partition.log_start_offset
-    metrics = node.metrics
-    metrics.entries_appended += end_offset - base_offset
-    metrics.bytes_appended += len(batch)
-    return None if is_acknowledged else end_offset
-
-
-def fail(part: PartitionProduceResponse, error: KafkaError, partition: Partition) -> None:
-    """Answer a partition with an error, as Kafka does: the log's start goes with what its own checks found."""
-    part.error_code = int(error.code)
-    part.error_message = str(error)
-    part.base_offset = part.log_append_time_ms = part.log_start_offset = -1
-    if not isinstance(error, WITHOUT_LOG_START):
-        part.log_start_offset = partition.log_start_offset
 
 
 def last_of_each(topics: list[TopicProduceData]) -> list[TopicProduceData]:
@@ -189,15 +46,15 @@ def last_of_each(topics: list[TopicProduceData]) -> list[TopicProduceData]:
 @handles(ProduceRequest)
 def produce(request: ProduceRequest, context: Context) -> Any:
     """Append each partition's batch where this node leads; the others get the error that says why not."""
-    response = ProduceResponse()
     acks = request.acks
     if acks not in LEGAL_ACKS:
-        return refuse_all(request, response, context)
-    version = context.api_version
-    node = context.node
+        return refuse_all(request, context)
     topics = request.topic_data
     if len(topics) > 1 or (topics and len(topics[0].partition_data) > 1):
         topics = last_of_each(topics)
+    response = ProduceResponse()
+    version = context.api_version
+    node = context.node
     answer: ProduceAnswer | None = None
     for topic in topics:
         if not topic.partition_data:
@@ -254,8 +111,9 @@ def refuse_batch(batch: memoryview | None) -> NoReturn:
     raise UnsupportedCompressionType("zstd needs Produce 7 or later")
 
 
-def refuse_all(request: ProduceRequest, response: ProduceResponse, context: Context) -> Any:
+def refuse_all(request: ProduceRequest, context: Context) -> Any:
     """Answer every partition of a request whose acks mean nothing."""
+    response = ProduceResponse()
     code = ErrorCode.INVALID_REQUIRED_ACKS
     for topic in request.topic_data:
         parts = [
