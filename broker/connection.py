@@ -127,7 +127,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._frame is None:
-            return self._listener.view_to_receive()
+            return self._listener.receive_view
         return memoryview(self._frame)[self._frame_have : min(self._frame_need, len(self._frame))]
 
     def buffer_updated(self, count: int) -> None:
@@ -178,7 +178,8 @@ class Connection(asyncio.BufferedProtocol):
         self._is_parsing = False
         if position < end:
             self._begin_frame(view[position:end])
-        self._flush()
+        if self._outgoing and not self._is_write_paused:
+            self._pump()
 
     def _refuse_frame(self, start: memoryview) -> None:
         """Close for a frame of a size that no request has."""
@@ -223,6 +224,7 @@ class Connection(asyncio.BufferedProtocol):
         self._take(view, have)
         view.release()
         self._pool.give_back(frame)
+        self._listener.memory_changed()
 
     def _size_is_known(self, frame: bytearray, view: memoryview) -> None:
         (size,) = _SIZE.unpack_from(frame)
@@ -269,6 +271,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _pause_if_memory_is_short(self) -> None:
+        self._listener.memory_changed()
         if self._listener.memory_is_short():
             self._pause_reading()
             self._listener.wait_for_memory(self)
@@ -296,6 +299,13 @@ class Connection(asyncio.BufferedProtocol):
             self._resume_reading()
 
     # --- answers
+
+    def answer_frame(self, frame: bytes) -> None:
+        """An answer of one piece."""
+        if self._slots:
+            self.answer([frame])
+        else:
+            self._outgoing.append(frame)
 
     def answer(self, parts: list[Any]) -> None:
         """An answer that is ready: out at once if none waits before it."""
@@ -359,6 +369,9 @@ class Connection(asyncio.BufferedProtocol):
     def _pump(self) -> None:
         """Send what may go out now: small pieces together in one call, large file regions without a copy."""
         outgoing = self._outgoing
+        if len(outgoing) == 1 and type(outgoing[0]) is bytes:
+            self._send(outgoing.popleft())
+            return
         budget = MAX_SENT_PER_TURN_BYTES
         while outgoing and self._transport is not None and not self._is_write_paused:
             head = outgoing[0]
@@ -384,7 +397,9 @@ class Connection(asyncio.BufferedProtocol):
             else:
                 outgoing.popleft()
             pieces.append(piece)
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        self._send(b"".join(pieces))
+
+    def _send(self, data: bytes) -> None:
         size = len(data)
         self._listener.metrics.bytes_sent += size
         try:  # the transport's buffer is empty, or writing would be paused: spare the way through it

@@ -82,7 +82,7 @@ class Repeated(Protocol):
     route: Route
 
     def outcome(self, frame: memoryview) -> Any:
-        """What the handler would return; None if this request isn't like the remembered one."""
+        """The answer's whole frame, or what the handler would return; None for a request that isn't alike."""
 
 
 def remembers(request: type) -> Callable[[Remember], Remember]:
@@ -167,7 +167,10 @@ class Dispatcher:
                 self._failed(connection, repeated.route, None)
                 return
             if outcome is not None:
-                self._request_counts[repeated.route.api_key] += 1
+                self._request_counts[PRODUCE_KEY] += 1
+                if type(outcome) is bytes:
+                    connection.answer_frame(outcome)
+                    return
                 self._deliver(connection, repeated.route, repeated.correlation_id, outcome, len(frame))
                 return
         self._serve(connection, frame)
@@ -315,7 +318,9 @@ class Dispatcher:
         task.add_done_callback(done)
 
     def _fill(self, connection: Connection, slot: Slot, route: Route, correlation_id: int, response: Any) -> None:
-        if response is NO_ANSWER:
+        if type(response) is bytes:
+            connection.fill(slot, [response])
+        elif response is NO_ANSWER:
             connection.fill(slot, [])
         elif response is CLOSE_CONNECTION:
             connection.close_in_turn(slot)

@@ -69,8 +69,9 @@ class Listener:
         self.first_buffer_bytes = FIRST_BUFFER_BYTES
         self.clock = clock
         self.metrics = metrics
+        #: The buffer that all connections share; when memory is short a small part of it, since what comes may stay.
         self.receive_view = memoryview(bytearray(RECEIVE_BUFFER_BYTES))
-        self._short_receive_view = self.receive_view[:SHORT_RECEIVE_BYTES]
+        self._views = (self.receive_view, self.receive_view[:SHORT_RECEIVE_BYTES])
         self.backlog_bytes = 0
         self.connections: set[Connection] = set()
         self.loop: asyncio.AbstractEventLoop
@@ -149,9 +150,9 @@ class Listener:
             self._is_empty.set()
         self._give_memory()
 
-    def view_to_receive(self) -> memoryview:
-        """The buffer that all connections share; when memory is short a small part of it, since what comes may stay."""
-        return self._short_receive_view if self.memory_is_short() else self.receive_view
+    def memory_changed(self) -> None:
+        """More or less is kept for connections than before."""
+        self.receive_view = self._views[self.memory_is_short()]
 
     def memory_is_short(self) -> bool:
         """Whether half-received requests already take all that they may."""
@@ -185,6 +186,7 @@ class Listener:
         connection.abort()
 
     def _give_memory(self) -> None:
+        self.memory_changed()
         while self._waiting_for_memory and not self.memory_is_short():
             self._waiting_for_memory.popleft().resume_after_memory()
 

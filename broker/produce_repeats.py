@@ -7,12 +7,12 @@ would cost a third of a small request.
 
 from __future__ import annotations
 
-from struct import Struct
+import struct
 from typing import Any
 
 from walrusmq.broker.context import Context
 from walrusmq.broker.deferred import Deferred
-from walrusmq.broker.dispatcher import NO_ANSWER, EncodedResponse, Route
+from walrusmq.broker.dispatcher import NO_ANSWER, Route
 from walrusmq.broker.produce_waits import MAX_WAIT_S, fail, finished
 from walrusmq.protocol.codec import codec
 from walrusmq.protocol.errors import KafkaError, RequestTimedOut
@@ -28,21 +28,21 @@ from walrusmq.segments.partition import Partition
 
 #: What follows the batch in a flexible version: no tagged fields in partition, topic and request.
 FLEXIBLE_SUFFIX = b"\0\0\0"
-_SIZE = Struct(">i")
+SIZE_BYTES = 4
+#: The size and the correlation id, before what a flexible header adds.
+FRAME_START_BYTES = 8
 #: Base offset, log append time and, from this version on, the log's start offset, one behind the other.
 FIRST_VERSION_WITH_LOG_START = 5
-_NUMBERS = Struct(">qqq")
-_NUMBERS_BEFORE = Struct(">qq")
 #: Numbers that stand nowhere else in a response: they show where the real ones go.
 _MARKS = (0x0123_4567_89AB_CDEF, 0x1123_4567_89AB_CDEF, 0x2123_4567_89AB_CDEF)
 
 
 class AnswerForm:
-    """The response for one partition in one version."""
+    """The whole frame of the response for one partition in one version, made in one call."""
 
-    __slots__ = ("_after", "_before", "_pack")
+    __slots__ = ("_after", "_before", "_has_log_start", "_pack", "_size")
 
-    def __init__(self, version: int, topic: TopicProduceData, index: int) -> None:
+    def __init__(self, route: Route, topic: TopicProduceData, index: int) -> None:
         base_offset, log_append_time_ms, log_start_offset = _MARKS
         part = PartitionProduceResponse(
             index=index,
@@ -50,17 +50,22 @@ class AnswerForm:
             log_append_time_ms=log_append_time_ms,
             log_start_offset=log_start_offset,
         )
-        encoded = codec(ProduceResponse, version).encode(response_of(topic, part))
-        self._pack = _NUMBERS.pack if version >= FIRST_VERSION_WITH_LOG_START else _pack_before
-        self._before, _, self._after = encoded.partition(self._pack(*_MARKS))
+        encoded = codec(ProduceResponse, route.version).encode(response_of(topic, part))
+        self._has_log_start = route.version >= FIRST_VERSION_WITH_LOG_START
+        numbers = struct.pack(">qqq", *_MARKS) if self._has_log_start else struct.pack(">qq", *_MARKS[:2])
+        before, _, self._after = encoded.partition(numbers)
+        self._before = route.pack_header(0, 0)[FRAME_START_BYTES:] + before
+        form = f">ii{len(self._before)}s{len(numbers) // 8}q{len(self._after)}s"
+        self._pack = struct.Struct(form).pack
+        self._size = struct.calcsize(form) - struct.calcsize(">i")
 
-    def fill(self, base_offset: int, log_append_time_ms: int, log_start_offset: int) -> bytes:
-        """The body of the response that says so, without an error."""
-        return self._before + self._pack(base_offset, log_append_time_ms, log_start_offset) + self._after
-
-
-def _pack_before(base_offset: int, log_append_time_ms: int, log_start_offset: int) -> bytes:
-    return _NUMBERS_BEFORE.pack(base_offset, log_append_time_ms)
+    def fill(self, correlation_id: int, base_offset: int, log_append_time_ms: int, log_start_offset: int) -> bytes:
+        """The frame that says so, without an error."""
+        if self._has_log_start:
+            return self._pack(
+                self._size, correlation_id, self._before, base_offset, log_append_time_ms, log_start_offset, self._after
+            )
+        return self._pack(self._size, correlation_id, self._before, base_offset, log_append_time_ms, self._after)
 
 
 class RepeatedProduce:
@@ -89,10 +94,10 @@ class RepeatedProduce:
         self._acks = request.acks
         self._timeout_s = min(max(request.timeout_ms, 0) / 1000, MAX_WAIT_S)
         self._topic = TopicProduceData(name=topic.name, topic_id=topic.topic_id)
-        self._form = AnswerForm(context.api_version, self._topic, partition.index)
+        self._form = AnswerForm(route, self._topic, partition.index)
         self._prefix = b""
         self._suffix_bytes = 0
-        self._unpack = Struct("").unpack_from
+        self._unpack = struct.Struct("").unpack_from
         self._unpacked_bytes = 0
         #: Of the request that was served last.
         self.correlation_id = 0
@@ -102,12 +107,12 @@ class RepeatedProduce:
         is_flexible = self._context.api_version in schema_of(ProduceRequest).flexible
         suffix_bytes = len(FLEXIBLE_SUFFIX) if is_flexible else 0
         batch_at = len(frame) - suffix_bytes - len(batch)
-        size_at = batch_at - (_varint_bytes(len(batch) + 1) if is_flexible else _SIZE.size)
+        size_at = batch_at - (_varint_bytes(len(batch) + 1) if is_flexible else SIZE_BYTES)
         if is_flexible and frame[batch_at + len(batch) :] != FLEXIBLE_SUFFIX:
             return False
         self._suffix_bytes = suffix_bytes
-        self._unpacked_bytes = size_at + _SIZE.size
-        self._unpack = Struct(f">4si{size_at - 8}s{'4s' if is_flexible else 'i'}").unpack_from
+        self._unpacked_bytes = size_at + SIZE_BYTES
+        self._unpack = struct.Struct(f">4si{size_at - 8}s{'4s' if is_flexible else 'i'}").unpack_from
         head, _, prefix, _ = self._unpack(frame)
         self._prefix = head + prefix
         return True
@@ -121,7 +126,7 @@ class RepeatedProduce:
         if head + prefix != self._prefix:
             return None
         if self._suffix_bytes:
-            batch_bytes, batch_at = _read_compact_size(batch_bytes, self._unpacked_bytes - _SIZE.size)
+            batch_bytes, batch_at = _read_compact_size(batch_bytes, self._unpacked_bytes - SIZE_BYTES)
             if (
                 batch_at + batch_bytes + self._suffix_bytes != size
                 or frame[batch_at + batch_bytes :] != FLEXIBLE_SUFFIX
@@ -146,9 +151,9 @@ class RepeatedProduce:
         metrics.bytes_appended += len(batch)
         if self._acks == 0:
             return NO_ANSWER
-        body = self._form.fill(base_offset, log_append_time_ms, partition.log_start_offset)
+        frame = self._form.fill(self.correlation_id, base_offset, log_append_time_ms, partition.log_start_offset)
         if is_acknowledged:
-            return EncodedResponse(body)
+            return frame
         deferred = Deferred()
         bucket = node.deadlines.add(
             deferred,
@@ -159,7 +164,7 @@ class RepeatedProduce:
         def acknowledged(error: KafkaError | None) -> None:
             node.deadlines.remove(deferred, bucket)
             if not deferred.is_done:
-                deferred.resolve(EncodedResponse(body) if error is None else self._refusal(error))
+                deferred.resolve(frame if error is None else self._refusal(error))
 
         partition.when_acknowledged(end_offset, acknowledged)
         return deferred

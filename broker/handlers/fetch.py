@@ -30,6 +30,8 @@ from walrusmq.segments.partition import Partition
 
 #: The first version that names topics by id (KIP-516).
 FIRST_VERSION_WITH_IDS = 13
+#: The first version that tells where the leader is (KIP-951).
+FIRST_VERSION_WITH_LEADERS = 16
 READ_COMMITTED = 1
 #: A waiting fetch is answered after this at the latest, whatever a client asks for.
 MAX_WAIT_MS = 300_000
@@ -146,9 +148,10 @@ class Fetch:
                 data.aborted_transactions = []
             elif self._is_replica:
                 data.error_code = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-                data.current_leader = LeaderIdAndEpoch(
-                    leader_id=self._context.node.node_id, leader_epoch=partition.leader_epoch
-                )
+                if self._context.api_version >= FIRST_VERSION_WITH_LEADERS:
+                    data.current_leader = LeaderIdAndEpoch(
+                        leader_id=self._context.node.node_id, leader_epoch=partition.leader_epoch
+                    )
             else:
                 try:
                     is_enough |= self._read_partition(partition, wanted, data, left, minimum_one=not total)
