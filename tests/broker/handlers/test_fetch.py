@@ -16,13 +16,15 @@ from walrusmq.broker.commands import MoveLogStart
 from walrusmq.broker.node import Node
 from walrusmq.protocol.error_codes import ErrorCode
 from walrusmq.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from walrusmq.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from walrusmq.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 
 BATCH = len(batch_of(bytes(1000)))
 SLACK_BYTES = 4096 + BATCH
 """A read may end at a batch that the index knows, and so a little before its limit."""
 VERSIONS = range(4, 19)
 FIRST_VERSION_WITH_IDS = 13
+FIRST_VERSION_WITH_REPLICA_STATE = 15
+FIRST_VERSION_WITH_LEADERS = 16
 READ_COMMITTED = 1
 
 Scenario = Callable[[Node, Wire], Coroutine[Any, Any, None]]
@@ -212,11 +214,17 @@ def test_leader_epochs_of_other_times_are_told(tmp_path: Path) -> None:
     on_a_node(tmp_path, scenario)
 
 
-def test_other_replicas_are_sent_away(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", VERSIONS)
+def test_other_replicas_are_sent_away(tmp_path: Path, version: int) -> None:
     async def scenario(node: Node, wire: Wire) -> None:
         await fill(wire, 1)
-        data = only_partition(await wire.ask(fetch("t", 0, replica_id=5), 12))
+        is_named_apart = version >= FIRST_VERSION_WITH_REPLICA_STATE
+        replica = {"replica_state": ReplicaState(replica_id=5)} if is_named_apart else {"replica_id": 5}
+        request = fetch("t", 0, **replica)
+        request.topics[0].topic_id = node.image.topics_by_name["t"].id
+        data = only_partition(await wire.ask(request, version))
         assert (data.error_code, len(data.records or b"")) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 0)
+        assert data.current_leader.leader_id == (node.node_id if version >= FIRST_VERSION_WITH_LEADERS else -1)
 
     on_a_node(tmp_path, scenario)
 
