@@ -14,6 +14,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
+from walrusmq.broker.answers import Slot, release
 from walrusmq.broker.first_bytes import describe_first_bytes
 from walrusmq.protocol.frames import FileRegion
 
@@ -40,18 +41,6 @@ REFILL_BYTES = 1 << 17
 #: Answers that are ready go out together, and at the latest when there are so many pieces.
 FLUSH_AT_PARTS = 256
 HAS_SENDFILE = hasattr(os, "sendfile") and os.uname().sysname == "Linux"
-
-
-class Slot:
-    """An answer's place in the queue of its connection."""
-
-    __slots__ = ("closes", "is_ready", "parts", "request_bytes")
-
-    def __init__(self, request_bytes: int) -> None:
-        self.parts: list[Any] = []
-        self.is_ready = False
-        self.closes = False
-        self.request_bytes = request_bytes
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -117,9 +106,9 @@ class Connection(asyncio.BufferedProtocol):
         self._drop_frame()
         self._forget_backlog()
         for slot in self._slots:
-            _release(slot.parts)
+            release(slot.parts)
         self._slots.clear()
-        _release(self._outgoing)
+        release(self._outgoing)
         self._outgoing.clear()
         self._listener.closed(self)
         if self.when_lost is not None:
@@ -328,7 +317,7 @@ class Connection(asyncio.BufferedProtocol):
     def fill(self, slot: Slot, parts: list[Any]) -> None:
         """The answer for a reserved place; an empty one means that the request gets none."""
         if self.is_closing:
-            _release(parts)
+            release(parts)
             return
         slot.parts, slot.is_ready = parts, True
         if self._slots and self._slots[0] is slot:
@@ -506,9 +495,3 @@ class Connection(asyncio.BufferedProtocol):
     def _drop(self, why: str) -> None:
         logger.info("dropped the connection from %s: %s", self.peer, why)
         self.abort()
-
-
-def _release(parts: Any) -> None:
-    for part in parts:
-        if type(part) is FileRegion:
-            part.handle.unpin()

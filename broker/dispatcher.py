@@ -18,7 +18,8 @@ from walrusmq.protocol.frames import decode_request_header, request_header_versi
 from walrusmq.protocol.messages import API_BY_KEY
 
 if TYPE_CHECKING:
-    from walrusmq.broker.connection import Connection, Slot
+    from walrusmq.broker.answers import Slot
+    from walrusmq.broker.connection import Connection
     from walrusmq.broker.node import Node
 
 logger = logging.getLogger("walrusmq.dispatcher")
