@@ -45,6 +45,10 @@ class FolderFormatError(DataFolderError):
     """What is in the folder can't be read by this version."""
 
 
+class MetadataMissing(DataFolderError):
+    """There are topics, and no metadata log that says which."""
+
+
 class Identity(NamedTuple):
     """Whose folder it is."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import walrusmq
 from walrusmq.broker.clock import Clock, SystemClock
 from walrusmq.broker.commands import CommandListener, RegisterNode, encode_command
-from walrusmq.broker.data_folder import DataFolder
+from walrusmq.broker.data_folder import DataFolder, MetadataMissing
 from walrusmq.broker.deadlines import GRAIN_S, Deadlines
 from walrusmq.broker.dispatcher import Dispatcher, EncodedResponse
 from walrusmq.broker.fetch_sessions import FetchSessions
@@ -115,6 +115,7 @@ class Node:
         self._opened.callback(self._folder.close)
         self.node_id, self.cluster_id = identity.node_id, identity.cluster_id
         await self._open_logs()
+        self._refuse_to_forget()
         self.listen_address = self.listener.bind(settings.listen.host, settings.listen.port)
         self._opened.push_async_callback(self.listener.stop, STOP_GRACE_S)
         await self._serve_http()
@@ -175,6 +176,14 @@ class Node:
         return self._log.is_disk_failing
 
     # --- inside
+
+    def _refuse_to_forget(self) -> None:
+        """A folder that the image doesn't know is removed: so an image that knows nothing must not be a mistake."""
+        if not self.image.applied_index and self.store.has_folders:
+            raise MetadataMissing(
+                f"{self._folder.path} holds topics but no metadata that knows them: put its metadata folder back, or move"
+                " its topics folder away to begin anew"
+            )
 
     async def _open_logs(self) -> None:
         settings = self.settings

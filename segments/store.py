@@ -85,6 +85,11 @@ class SegmentStore:
         if self._found:
             self.files.sync_folder(self._topics_folder)
 
+    @property
+    def has_folders(self) -> bool:
+        """Whether the start found partitions in the data folder."""
+        return bool(self._found)
+
     async def stop(self) -> None:
         """Sync all, leave the exact ends for the next start, and let go of every file and thread."""
         await close_partitions(self)
