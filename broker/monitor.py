@@ -45,12 +45,15 @@ class Monitor:
         last_retention_s = self._node.clock.monotonic()
         while True:
             await asyncio.sleep(settings.monitor_check_ms / 1000)
-            await self._check_rollovers()
-            if self._node.is_metadata_refused:
-                await self._try_metadata_log()
-            if self._node.clock.monotonic() - last_retention_s >= settings.log_retention_check_interval_ms / 1000:
-                last_retention_s = self._node.clock.monotonic()
-                await self._check_retention()
+            try:
+                await self._check_rollovers()
+                if self._node.is_metadata_refused:
+                    await self._try_metadata_log()
+                if self._node.clock.monotonic() - last_retention_s >= settings.log_retention_check_interval_ms / 1000:
+                    last_retention_s = self._node.clock.monotonic()
+                    await self._check_retention()
+            except Exception:
+                logger.exception("a round of the monitor failed; the next one is in %d ms", settings.monitor_check_ms)
 
     async def _check_rollovers(self) -> None:
         now_ms = self._node.clock.now_ms()
