@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from walrusmq.broker.commands import RolloverReason, RolloverSegment
@@ -37,8 +38,16 @@ class Rollovers:
             partition.stop()
             task = asyncio.get_running_loop().create_task(self._roll(partition, reason), name=f"rollover {partition}")
             self._running[key] = task
-            task.add_done_callback(lambda _: self._running.pop(key, None))
+            task.add_done_callback(partial(self._ended, key))
         return task
+
+    def _ended(self, key: tuple[Partition, int], task: asyncio.Task[None]) -> None:
+        del self._running[key]
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            partition, segment_id = key
+            logger.error("the rollover of %s:%d failed, nothing can be appended", partition, segment_id, exc_info=error)
+            self._node.held_appends.refuse(partition, f"the rollover of {partition} failed: {error}")
 
     async def finish(self) -> None:
         """Wait for what is under way; what can't be recorded now is left to the next start."""

@@ -133,6 +133,26 @@ def test_a_node_stops_at_once_while_its_rollover_is_refused_and_goes_on_at_the_n
     asyncio.run(scenario())
 
 
+def test_a_defect_in_a_rollover_is_told_to_producers_and_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node, await Wire.to(node) as wire:
+            await create_topic(wire, "t")
+            await create_topic(wire, "other")
+            assert await put(wire, b"0") == (0, 0)
+            monkeypatch.setattr(rollovers.Rollovers, "_command", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                await node.rollovers.begin(node.led.by_name["t"][0], "manual")
+            assert await put(wire, b"1") == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+            assert await read_all(wire, "t") == [(0, b"0")]
+            assert only_partition(await wire.ask(produce("other", batch_of(b"x")), 9)).error_code == 0
+        (told,) = [record for record in caplog.records if record.exc_info]
+        assert "the rollover of t-0:1 failed" in told.getMessage()
+
+    asyncio.run(scenario())
+
+
 def test_files_beside_a_sealed_segment_that_cant_be_written_hold_up_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
