@@ -158,7 +158,6 @@ class Dispatcher:
 
     def handle(self, connection: Connection, frame: memoryview) -> None:
         """Serve one request: answer it, queue it for a later answer, or close the connection."""
-        connection.requests += 1
         connection.last_request_at = self._monotonic()
         repeated = connection.repeated
         if repeated is not None:

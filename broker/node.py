@@ -181,8 +181,8 @@ class Node:
         """A folder that the image doesn't know is removed: so an image that knows nothing must not be a mistake."""
         if not self.image.applied_index and self.store.has_folders:
             raise MetadataMissing(
-                f"{self._folder.path} holds topics but no metadata that knows them: put its metadata folder back, or move"
-                " its topics folder away to begin anew"
+                f"{self._folder.path} holds topics but no metadata that knows them: put its metadata folder back, or"
+                " move its topics folder away to begin anew"
             )
 
     async def _open_logs(self) -> None:

@@ -109,7 +109,11 @@ class OpenLog:
                 self.cut_leftover()
             raise
         offset = self.end_offset
-        self.indexes.note(offset, position, max_timestamp)
+        indexes = self.indexes
+        if position >= indexes.offsets.next_position:
+            indexes.note(offset, position, max_timestamp)
+        elif max_timestamp > indexes.max_timestamp:
+            indexes.max_timestamp = max_timestamp
         self.position = position + size
         self.end_offset = offset + entries
 
