@@ -12,11 +12,12 @@ from typing import Any
 
 from walrusmq.broker.context import Context
 from walrusmq.broker.deferred import Deferred
-from walrusmq.broker.dispatcher import NO_ANSWER, Route
+from walrusmq.broker.dispatcher import HEADER_START_BYTES, NO_ANSWER, Route
 from walrusmq.broker.produce_waits import MAX_WAIT_S, fail, finished
 from walrusmq.protocol.codec import codec
 from walrusmq.protocol.errors import KafkaError, RequestTimedOut
 from walrusmq.protocol.messages.produce import (
+    PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -77,6 +78,7 @@ class RepeatedProduce:
         "_form",
         "_partition",
         "_prefix",
+        "_size_at",
         "_suffix_bytes",
         "_timeout_s",
         "_topic",
@@ -95,24 +97,30 @@ class RepeatedProduce:
         self._timeout_s = min(max(request.timeout_ms, 0) / 1000, MAX_WAIT_S)
         self._topic = TopicProduceData(name=topic.name, topic_id=topic.topic_id)
         self._form = AnswerForm(route, self._topic, partition.index)
+        is_flexible = route.version in schema_of(ProduceRequest).flexible
+        self._suffix_bytes = len(FLEXIBLE_SUFFIX) if is_flexible else 0
+        self._size_at = _size_at(request, context, route)
+        self._unpacked_bytes = self._size_at + SIZE_BYTES
+        self._unpack = struct.Struct(f">4si{self._size_at - 8}s{'4s' if is_flexible else 'i'}").unpack_from
         self._prefix = b""
-        self._suffix_bytes = 0
-        self._unpack = struct.Struct("").unpack_from
-        self._unpacked_bytes = 0
         #: Of the request that was served last.
         self.correlation_id = 0
 
     def remember(self, frame: memoryview, batch: memoryview) -> bool:
-        """Take the bytes round the batch as those by which the request is known; False if they can't be told apart."""
-        is_flexible = self._context.api_version in schema_of(ProduceRequest).flexible
-        suffix_bytes = len(FLEXIBLE_SUFFIX) if is_flexible else 0
-        batch_at = len(frame) - suffix_bytes - len(batch)
-        size_at = batch_at - (_varint_bytes(len(batch) + 1) if is_flexible else SIZE_BYTES)
-        if is_flexible and frame[batch_at + len(batch) :] != FLEXIBLE_SUFFIX:
+        """Take the bytes before the batch as those by which the request is known.
+
+        False where not all stands where it must: with unknown tagged fields, a size in more bytes than it needs, or
+        bytes behind the request. Then nobody could tell a size from what is near it.
+        """
+        batch_at = len(frame) - self._suffix_bytes - len(batch)
+        if self._suffix_bytes:
+            if frame[-self._suffix_bytes :] != FLEXIBLE_SUFFIX:
+                return False
+            size_at = batch_at - _varint_bytes(len(batch) + 1)
+        else:
+            size_at = batch_at - SIZE_BYTES
+        if size_at != self._size_at:
             return False
-        self._suffix_bytes = suffix_bytes
-        self._unpacked_bytes = size_at + SIZE_BYTES
-        self._unpack = struct.Struct(f">4si{size_at - 8}s{'4s' if is_flexible else 'i'}").unpack_from
         head, _, prefix, _ = self._unpack(frame)
         self._prefix = head + prefix
         return True
@@ -179,6 +187,22 @@ def response_of(topic: TopicProduceData, part: PartitionProduceResponse) -> Prod
     """The response that says ``part`` of a topic's only partition."""
     answered = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[part])
     return ProduceResponse(responses=[answered])
+
+
+def _size_at(request: ProduceRequest, context: Context, route: Route) -> int:
+    """Where the batch's size stands in a frame that says all in as few bytes as can be."""
+    topic = request.topic_data[0]
+    data = PartitionProduceData(index=topic.partition_data[0].index, records=b"")
+    short = ProduceRequest(
+        acks=request.acks,
+        timeout_ms=request.timeout_ms,
+        topic_data=[TopicProduceData(name=topic.name, topic_id=topic.topic_id, partition_data=[data])],
+    )
+    body_bytes = len(codec(ProduceRequest, route.version).encode(short))
+    is_flexible = route.version in schema_of(ProduceRequest).flexible
+    client_id_bytes = len((context.client_id or "").encode())
+    header_bytes = HEADER_START_BYTES + client_id_bytes + route.header_tail_bytes
+    return header_bytes + body_bytes - (1 + len(FLEXIBLE_SUFFIX) if is_flexible else SIZE_BYTES)
 
 
 def _varint_bytes(value: int) -> int:
