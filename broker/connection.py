@@ -36,7 +36,8 @@ PRODUCE_KEY = 0
 MAX_SENT_PER_TURN_BYTES = 1 << 22
 #: Regions up to this are read and sent together with what stands round them: one call instead of three.
 COPIED_REGION_BYTES = 1 << 15
-#: What is read from a file when the socket is full: its leaving the transport's buffer says that there is room again.
+#: What is read from files at a time: so much is in memory for a client that doesn't read, and when it leaves the
+#: transport's buffer, that says that there is room again.
 REFILL_BYTES = 1 << 17
 #: Answers that are ready go out together, and at the latest when there are so many pieces.
 FLUSH_AT_PARTS = 256
@@ -366,27 +367,31 @@ class Connection(asyncio.BufferedProtocol):
             head = outgoing[0]
             if type(head) is FileRegion and head.size > COPIED_REGION_BYTES:
                 budget -= self._send_region(head)
-                if budget <= 0 and outgoing:
-                    self._send_more_next_turn()
-                    return
             else:
-                self._send_small_pieces()
+                budget -= self._send_small_pieces()
+            if budget <= 0 and outgoing:
+                self._send_more_next_turn()
+                return
 
-    def _send_small_pieces(self) -> None:
+    def _send_small_pieces(self) -> int:
+        """Send what stands before the next large region; returns how much of it was read from files."""
         outgoing = self._outgoing
         pieces = []
-        while outgoing:
+        copied = 0
+        while outgoing and copied < REFILL_BYTES:
             piece = outgoing[0]
             if type(piece) is FileRegion:
                 if piece.size > COPIED_REGION_BYTES:
                     break
                 piece = self._read_region(piece, piece.size)
                 if piece is None:
-                    return
+                    return copied
+                copied += len(piece)
             else:
                 outgoing.popleft()
             pieces.append(piece)
         self._send(b"".join(pieces))
+        return copied
 
     def _send(self, data: bytes) -> None:
         size = len(data)

@@ -6,6 +6,7 @@ import random
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from walrusmq.broker.topics import MAX_NAME_LENGTH
 from walrusmq.protocol.errors import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
 
 FINAL_EPOCH = -1
@@ -47,6 +48,11 @@ class Session:
     last_used_s: float
 
 
+def has_illegal_name(wanted: list[WantedPartition]) -> bool:
+    """Whether a topic's name is longer than any topic's: a session would keep up to 32 KB of it."""
+    return any(len(each.topic) > MAX_NAME_LENGTH for each in wanted)
+
+
 class FetchSessions:
     """All sessions of a node, bounded in number and partitions."""
 
@@ -63,7 +69,7 @@ class FetchSessions:
 
     def create(self, wanted: list[WantedPartition], uses_topic_ids: bool, now_s: float) -> Session | None:
         """A session for these partitions; None when there is no room for one."""
-        if not self._make_room(len(wanted), now_s):
+        if has_illegal_name(wanted) or not self._make_room(len(wanted), now_s):
             return None
         session_id = self._random.randint(1, MAX_EPOCH)
         while session_id in self._sessions:
@@ -97,6 +103,9 @@ class FetchSessions:
         if uses_topic_ids != session.uses_topic_ids:
             raise FetchSessionTopicIdError(f"fetch session {session_id} names topics the other way")
         self._change(session, changed, forgotten)
+        if self._partitions > MAX_CACHED_PARTITIONS or has_illegal_name(changed):
+            self.close(session_id)  # the client is to begin anew, with a full fetch
+            raise FetchSessionIdNotFound(f"fetch session {session_id} has grown too large")
         if not session.partitions:
             self.close(session_id)
             return None

@@ -283,16 +283,23 @@ def fetch(request: FetchRequest, context: Context) -> FetchResponse | Deferred:
 
 
 def wanted_partitions(request: FetchRequest, uses_topic_ids: bool) -> list[WantedPartition]:
-    """The partitions that a request names, in its order."""
+    """The partitions that a request names, in its order; of one that it names again, as in Kafka, the last wish counts.
+
+    So a fetch costs no more than there are partitions, each time that it is looked at.
+    """
+    wanted = {
+        (topic.topic_id if uses_topic_ids else topic.topic, partition.partition): partition
+        for topic in request.topics
+        for partition in topic.partitions
+    }
     return [
         WantedPartition(
-            topic.topic_id if uses_topic_ids else topic.topic,
-            partition.partition,
+            topic,
+            index,
             partition.fetch_offset,
             partition.partition_max_bytes,
             partition.current_leader_epoch,
             partition.last_fetched_epoch,
         )
-        for topic in request.topics
-        for partition in topic.partitions
+        for (topic, index), partition in wanted.items()
     ]
