@@ -28,6 +28,9 @@ LIVES = 2
 WINDOW = 5
 """Requests that an idempotent producer has unanswered at a time, as the clients do it."""
 RETRY_S = 0.01
+KILL_TROUBLES = ("full", "broken metadata", "broken write")
+"""Not a failed sync: to a process that is started right after it, the system's cache hides what the disk lacks."""
+TROUBLES = (*KILL_TROUBLES, "broken sync")
 CUT_OFF = (OSError, asyncio.IncompleteReadError, TimeoutError)
 """What a client sees of a node that goes away."""
 
@@ -145,7 +148,7 @@ class _History:
             async with self._up():
                 if end != "power in a call":
                     await self._check(self.node)
-                await self._traffic()
+                await self._traffic(KILL_TROUBLES if end == "kill" else TROUBLES)
                 if end in ("kill", "power"):
                     self.disk.power_off()
         if end == "kill":
@@ -153,7 +156,7 @@ class _History:
         elif end != "stop":
             self.disk.power_on()
 
-    async def _traffic(self) -> None:
+    async def _traffic(self, troubles: tuple[str, ...]) -> None:
         """All clients at once, some of them cut off in the middle by what ends the life."""
         for client in self.clients:
             if client.producer_id is None:
@@ -161,7 +164,7 @@ class _History:
             for _ in range(self.chance.randint(0, 15)):
                 client.next_batch(self.chance, self.partitions[client.partition])
         working = [asyncio.create_task(self._work(client)) for client in self.clients]
-        trouble = asyncio.create_task(self._trouble())
+        trouble = asyncio.create_task(self._trouble(troubles))
         await self._wait(working)
         for task in (*working, trouble):
             task.cancel()
@@ -183,11 +186,11 @@ class _History:
             async with await Wire.to(self.node) as wire:
                 await client.settle(wire, self.partitions[client.partition])
 
-    async def _trouble(self) -> None:
+    async def _trouble(self, troubles: tuple[str, ...]) -> None:
         """What a disk may do beside dying."""
         for _ in range(self.chance.randint(0, 3)):
             await asyncio.sleep(self.chance.random() * 0.003)
-            match self.chance.choice(["full", "broken sync", "broken metadata", "broken write"]):
+            match self.chance.choice(troubles):
                 case "full":
                     self.disk.room = self.chance.randint(0, 500)
                     await asyncio.sleep(0.002)
