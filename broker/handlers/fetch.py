@@ -133,16 +133,22 @@ class Fetch:
         return None if partitions is None else partitions.get(wanted.index)
 
     def _read(self) -> tuple[list[tuple[WantedPartition, PartitionData]], bool]:
-        """Read every wanted partition; says too whether that is enough to answer at once."""
+        """Read every wanted partition; says too whether that is enough to answer at once.
+
+        Those of a session that have nothing new are left out: a consumer may have thousands of them.
+        """
         found: list[tuple[WantedPartition, PartitionData]] = []
         left = self._max_bytes
         total = 0
         is_enough = False
+        may_skip = self._session is not None and not self._session_is_new and not self._is_replica
         for wanted in self._wanted:
+            partition = self._partition(wanted)
+            if may_skip and partition is not None and has_nothing_new(partition, wanted):
+                continue
             data = PartitionData(
                 partition_index=wanted.index, high_watermark=-1, records=b"", aborted_transactions=None
             )
-            partition = self._partition(wanted)
             if partition is None:
                 data.error_code = int(self._unknown(wanted))
                 data.aborted_transactions = []
@@ -245,6 +251,16 @@ class Fetch:
                 if key in session.partitions:
                     session.partitions.move_to_end(key)
         return is_news
+
+
+def has_nothing_new(partition: Partition, wanted: WantedPartition) -> bool:
+    """Whether a session's client stands at the partition's end and knows all else that could be told of it."""
+    return (
+        wanted.fetch_offset == partition.high_watermark == wanted.told_high_watermark
+        and partition.log_start_offset == wanted.told_log_start_offset
+        and wanted.current_leader_epoch in (-1, partition.leader_epoch)
+        and wanted.last_fetched_epoch in (-1, partition.leader_epoch)
+    )
 
 
 def release(found: list[tuple[WantedPartition, PartitionData]]) -> None:
