@@ -15,6 +15,7 @@ from support.reading import Found, found_in, only_partition, read_all
 from support.waiting import until
 
 from walrusmq.broker.node import Node
+from walrusmq.protocol.error_codes import ErrorCode
 from walrusmq.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
 PRODUCERS = 32
@@ -191,6 +192,40 @@ def test_a_rollover_proposed_twice_seals_once(tmp_path: Path) -> None:
             assert node.metrics.rollovers == {"entries": 1}
             assert await put(wire, b"1") == 1
             assert check_chain(node, "t", await read_all(wire, "t")) == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_batch_that_waited_for_a_rollover_too_long_is_not_written_after_all(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node, await Wire.to(node) as wire:
+            await create_topic(wire, "t")
+            await put(wire, b"0")
+            partition = node.led.by_name["t"][0]
+            partition.stop()  # as a rollover does first
+            part = only_partition(await wire.ask(produce("t", batch_of(b"late"), timeout_ms=50), 9))
+            assert (part.error_code, part.base_offset) == (ErrorCode.REQUEST_TIMED_OUT, -1)
+            await node.rollovers.begin(partition, "manual")
+            assert await put(wire, b"1") == 1
+            assert await read_all(wire, "t") == [(0, b"0"), (1, b"1")]
+
+    asyncio.run(scenario())
+
+
+def test_a_client_that_leaves_while_its_batch_waits_harms_nothing(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node, await Wire.to(node) as wire:
+            await create_topic(wire, "t")
+            await put(wire, b"0")
+            partition = node.led.by_name["t"][0]
+            partition.stop()  # as a rollover does first
+            async with await Wire.to(node) as leaver:
+                leaver.send(produce("t", batch_of(b"1")), 9)
+                await until(lambda: node.held_appends.held_bytes)
+            await until(lambda: len(node.listener.connections) == 1)
+            await node.rollovers.begin(partition, "manual")
+            assert await put(wire, b"2") == 2
+            assert await read_all(wire, "t") == [(0, b"0"), (1, b"1"), (2, b"2")]
 
     asyncio.run(scenario())
 
