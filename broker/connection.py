@@ -34,6 +34,8 @@ LEAST_FRAME_BYTES = 10
 PRODUCE_KEY = 0
 #: What one turn of the event loop sends from files: a long answer delays nobody by more than a millisecond or so.
 MAX_SENT_PER_TURN_BYTES = 1 << 22
+#: A client that has sent many requests at once gets so much of the loop's time for them before others get theirs.
+MAX_TURN_S = 0.005
 #: Regions up to this are read and sent together with what stands round them: one call instead of three.
 COPIED_REGION_BYTES = 1 << 15
 #: What is read from files at a time: so much is in memory for a client that doesn't read, and when it leaves the
@@ -144,6 +146,7 @@ class Connection(asyncio.BufferedProtocol):
     def _take(self, view: memoryview, end: int) -> None:
         """Handle each whole frame in ``view[:end]``; keep what is left over."""
         position = 0
+        began_s = 0.0
         self._is_parsing = True
         while end - position >= PREFIX_BYTES:
             (size,) = _SIZE.unpack_from(view, position)
@@ -154,6 +157,10 @@ class Connection(asyncio.BufferedProtocol):
             frame_end = position + PREFIX_BYTES + size
             if frame_end > end:
                 break
+            if position:
+                began_s = began_s or self.last_request_at
+                if self.last_request_at - began_s > MAX_TURN_S:
+                    self._go_on_next_turn()
             is_busy = self._slots or self._outgoing or self._is_write_paused or self._turn_is_scheduled
             if is_busy and not self._may_handle(view, position + PREFIX_BYTES):
                 self._stash(view[position:end])
@@ -370,7 +377,7 @@ class Connection(asyncio.BufferedProtocol):
             else:
                 budget -= self._send_small_pieces()
             if budget <= 0 and outgoing:
-                self._send_more_next_turn()
+                self._go_on_next_turn()
                 return
 
     def _send_small_pieces(self) -> int:
@@ -451,7 +458,7 @@ class Connection(asyncio.BufferedProtocol):
             self._outgoing.popleft()
             region.handle.unpin()
 
-    def _send_more_next_turn(self) -> None:
+    def _go_on_next_turn(self) -> None:
         if not self._turn_is_scheduled:
             self._turn_is_scheduled = True
             self._listener.loop.call_soon(self._next_turn)

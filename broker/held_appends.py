@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 #: What may wait for one partition, and for all: past it producers are told to come again (nothing was written).
 MAX_HELD_BYTES_PER_PARTITION = 1 << 25
 MAX_HELD_BYTES = 1 << 27
+#: And as many batches: each costs 1.5 KB besides its bytes, and they are handed out in one turn of the loop.
+MAX_HELD_BATCHES_PER_PARTITION = 10_000
+MAX_HELD_BATCHES = 50_000
 
 Opened = Callable[[KafkaError | None, memoryview], None]
 
@@ -21,13 +24,14 @@ Opened = Callable[[KafkaError | None, memoryview], None]
 class HeldAppends:
     """One per node. A rollover takes milliseconds, so what is held is little; it is bounded all the same."""
 
-    __slots__ = ("_held", "_held_bytes_of", "_refusals", "held_bytes")
+    __slots__ = ("_held", "_held_bytes_of", "_refusals", "held_batches", "held_bytes")
 
     def __init__(self) -> None:
         self._held: dict[Partition, deque[tuple[bytearray, Opened]]] = {}
         self._held_bytes_of: dict[Partition, int] = {}
         self._refusals: dict[Partition, str] = {}
         self.held_bytes = 0
+        self.held_batches = 0
 
     def add(self, partition: Partition, batch: memoryview, opened: Opened) -> None:
         """Keep a copy of ``batch``; ``opened`` gets it, or the error that says why it can't be appended.
@@ -38,9 +42,16 @@ class HeldAppends:
             raise KafkaStorageError(self._refusals[partition])
         size = len(batch)
         held = self._held_bytes_of.get(partition, 0)
-        if held + size > MAX_HELD_BYTES_PER_PARTITION or self.held_bytes + size > MAX_HELD_BYTES:
+        batches = self._held.get(partition, ())
+        if (
+            held + size > MAX_HELD_BYTES_PER_PARTITION
+            or self.held_bytes + size > MAX_HELD_BYTES
+            or len(batches) >= MAX_HELD_BATCHES_PER_PARTITION
+            or self.held_batches >= MAX_HELD_BATCHES
+        ):
             raise NotLeaderOrFollower("the partition's segment is being sealed and too much waits for the next one")
         self._held.setdefault(partition, deque()).append((bytearray(batch), opened))
+        self.held_batches += 1
         self._held_bytes_of[partition] = held + size
         self.held_bytes += size
 
@@ -56,5 +67,7 @@ class HeldAppends:
 
     def _hand_out(self, partition: Partition, error: KafkaError | None) -> None:
         self.held_bytes -= self._held_bytes_of.pop(partition, 0)
-        for batch, opened in self._held.pop(partition, ()):
+        batches = self._held.pop(partition, ())
+        self.held_batches -= len(batches)
+        for batch, opened in batches:
             opened(error, memoryview(batch))

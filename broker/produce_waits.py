@@ -36,7 +36,7 @@ MAX_WAIT_S = 3600.0
 class ProduceAnswer:
     """The answer to one request while some of its batches wait: for a sync, or for the next segment to open."""
 
-    __slots__ = ("_acks", "_bucket", "_context", "_deferred", "_response", "_waits")
+    __slots__ = ("_acks", "_bucket", "_context", "_deferred", "_is_held", "_response", "_waits")
 
     def __init__(self, response: ProduceResponse, acks: int, context: Context) -> None:
         self._response = response
@@ -45,6 +45,7 @@ class ProduceAnswer:
         self._deferred = Deferred()
         self._waits: dict[int, PartitionProduceResponse] = {}
         self._bucket = 0
+        self._is_held = False
 
     def wait(self, partition: Partition, end_offset: int, part: PartitionProduceResponse) -> None:
         """Have ``part`` answered once what was appended is acknowledgeable."""
@@ -84,13 +85,18 @@ class ProduceAnswer:
 
         self._context.node.held_appends.add(partition, batch, opened)
         self._waits[key] = part
+        self._is_held = True
 
     def outcome(self, timeout_ms: int) -> Any:
-        """What the handler returns: a Deferred of the response, or what acks=0 gets at once."""
+        """What the handler returns: a Deferred of the response, or what acks=0 gets at once.
+
+        What acks=0 has waiting for the next segment counts as unanswered too, or nothing would hold back a producer
+        that never waits. Its client knows no time after which it is lost.
+        """
         if not self._waits:
             return finished(self._response, self._acks, self._context)
         if self._acks == 0 and not has_error(self._response):
-            return NO_ANSWER
+            return self._deferred if self._is_held else NO_ANSWER
         node = self._context.node
         wait_s = min(max(timeout_ms, 0) / 1000, MAX_WAIT_S)
         self._bucket = node.deadlines.add(self, node.clock.monotonic() + wait_s, self._time_out)
@@ -100,6 +106,7 @@ class ProduceAnswer:
         outcome = finished(self._response, self._acks, self._context)
         if self._bucket:
             self._context.node.deadlines.remove(self, self._bucket)
+        if self._bucket or self._is_held:
             self._deferred.resolve(outcome)
         elif outcome is CLOSE_CONNECTION:
             self._context.connection.close_in_turn(None)

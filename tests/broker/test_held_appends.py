@@ -48,6 +48,19 @@ def test_past_the_limit_producers_are_told_to_come_again(monkeypatch: pytest.Mon
         held.add(PARTITION, memoryview(b"two"), lambda error, batch: None)
 
 
+@pytest.mark.parametrize("limit", ["MAX_HELD_BATCHES_PER_PARTITION", "MAX_HELD_BATCHES"])
+def test_small_batches_are_limited_by_their_number(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"walrusmq.broker.held_appends.{limit}", 2)
+    held = HeldAppends()
+    for _ in range(2):
+        held.add(PARTITION, memoryview(b"one"), lambda error, batch: None)
+    with pytest.raises(NotLeaderOrFollower):
+        held.add(PARTITION, memoryview(b"two"), lambda error, batch: None)
+    held.release(PARTITION, None)
+    assert held.held_batches == 0
+    held.add(PARTITION, memoryview(b"two"), lambda error, batch: None)
+
+
 def test_a_disk_that_lets_no_segment_be_opened_refuses_what_waits_and_what_comes_until_one_is() -> None:
     held, seen = HeldAppends(), []
     held.add(PARTITION, memoryview(b"one"), lambda error, batch: seen.append(error))
