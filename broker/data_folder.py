@@ -25,8 +25,13 @@ MAX_IDENTITY_BYTES = 1 << 16
 
 LOCK_NAME = "lock"
 IDENTITY_NAME = "node.json"
+#: Where the identity is written before it gets its name.
+NEW_IDENTITY_NAME = IDENTITY_NAME + ".new"
 #: Folders that are only there once a node has lived here.
 DATA_NAMES = ("metadata", "topics")
+#: What a new folder may hold: the traces of a first start that was cut short, and what a file system makes by itself.
+#: Names that begin with a dot (snapshots, mount helpers) may be there too.
+HARMLESS_NAMES = frozenset({LOCK_NAME, NEW_IDENTITY_NAME, "lost+found"})
 
 
 class DataFolderError(Exception):
@@ -43,6 +48,10 @@ class IdentityMismatch(DataFolderError):
 
 class FolderFormatError(DataFolderError):
     """What is in the folder can't be read by this version."""
+
+
+class ForeignFolder(DataFolderError):
+    """The folder holds things, and none of them says that it is a node's."""
 
 
 class MetadataMissing(DataFolderError):
@@ -71,7 +80,8 @@ class DataFolder:
         """
         assert self._lock_fd is None, "the data folder is open already"
         try:
-            os.makedirs(self.path, exist_ok=True)
+            self._make()
+            self._refuse_foreign()
             self._lock()
             stored = self._read_identity()
             if stored is None:
@@ -88,7 +98,7 @@ class DataFolder:
             self.close()
             raise DataFolderError(
                 f"can't use the data folder {self.path}: {error.strerror or error} "
-                f"(setting data.dir chooses another; user {os.geteuid()} must be able to write there)"
+                f"(setting data.dir chooses another; user {_user_name()} must be able to write there)"
             ) from error
         except DataFolderError:
             self.close()
@@ -100,6 +110,32 @@ class DataFolder:
         if self._lock_fd is not None:
             os.close(self._lock_fd)
             self._lock_fd = None
+
+    def _make(self) -> None:
+        try:
+            os.makedirs(self.path, exist_ok=True)
+        except FileExistsError:
+            raise DataFolderError(
+                f"can't use the data folder {self.path}: it is a file, not a folder (setting data.dir chooses another)"
+            ) from None
+
+    def _refuse_foreign(self) -> None:
+        """Before anything is written: a folder with things in it must say that it is a node's."""
+        names = self._files.listdir(str(self.path))
+        if IDENTITY_NAME in names:
+            return
+        for name in DATA_NAMES:
+            if name in names:
+                raise FolderFormatError(
+                    f"the data folder {self.path} holds {name}/ but no {IDENTITY_NAME}, which says whose it is: "
+                    f"put that file back, or give this node another data.dir"
+                )
+        foreign = sorted(name for name in names if name not in HARMLESS_NAMES and not name.startswith("."))
+        if foreign:
+            raise ForeignFolder(
+                f"{self.path} is no data folder: it isn't empty (it holds {foreign[0]}), and has no {IDENTITY_NAME}: "
+                f"give this node a new or empty folder as data.dir, such as {self.path / 'walrus-data'}"
+            )
 
     def _lock(self) -> None:
         path = self.path / LOCK_NAME
@@ -122,12 +158,6 @@ class DataFolder:
     def _read_identity(self) -> Identity | None:
         path = str(self.path / IDENTITY_NAME)
         if not self._files.exists(path):
-            found = [name for name in DATA_NAMES if self._files.exists(str(self.path / name))]
-            if found:
-                raise FolderFormatError(
-                    f"the data folder {self.path} holds {found[0]}/ but no {IDENTITY_NAME}, which says whose it is: "
-                    f"put that file back, or give this node another data.dir"
-                )
             return None
         fd = self._files.open(path)
         try:
@@ -139,7 +169,7 @@ class DataFolder:
     def _write_identity(self, identity: Identity) -> None:
         """Written aside, synced and renamed: after a crash there is all of it or nothing."""
         path = str(self.path / IDENTITY_NAME)
-        aside = path + ".new"
+        aside = str(self.path / NEW_IDENTITY_NAME)
         content = json.dumps(
             {"format_version": FORMAT_VERSION, "node_id": identity.node_id, "cluster_id": identity.cluster_id}
         ).encode()
@@ -176,6 +206,16 @@ def new_cluster_id() -> str:
         text = base64.urlsafe_b64encode(random).decode().rstrip("=")
         if not text.startswith("-"):
             return text
+
+
+def _user_name() -> str:
+    """Whom this process runs as: the name, or the number where the system has no name for it."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
 
 
 def _parse_identity(content: bytes, path: str) -> Identity:

@@ -55,9 +55,13 @@ class LedPartitions:
         match command:
             case RolloverSegment():
                 self._rolled_over(command, result)
-            case CreateTopic() | CreatePartitions():
+            case CreateTopic():
+                logger.info("created topic %s (partitions: %d)", result.name, len(result.partitions))
+                self._open_topic(result)
+            case CreatePartitions():
                 self._open_topic(result)
             case DeleteTopic():
+                logger.info("deleted topic %s (partitions: %d)", result.name, len(result.partitions))
                 self._close_topic(command.topic_id)
             case MoveLogStart():
                 self._log_start_moved(command)

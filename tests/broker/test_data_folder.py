@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from walrusmq.broker.data_folder import (
     DataFolderError,
     FolderFormatError,
     FolderInUse,
+    ForeignFolder,
     Identity,
     IdentityMismatch,
     new_cluster_id,
@@ -156,9 +158,23 @@ def test_data_without_node_json_isnt_taken_for_a_new_folder(tmp_path: Path, name
         opened(tmp_path)
 
 
-def test_foreign_things_in_a_folder_dont_matter(tmp_path: Path) -> None:
-    (tmp_path / "lost+found").mkdir()
+@pytest.mark.parametrize("name", ["lost+found", ".snapshot", "lock", "node.json.new"])
+def test_a_folder_is_new_whatever_its_file_system_or_a_cut_start_left_there(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir() if name == "lost+found" else (tmp_path / name).write_text("")
     assert opened(tmp_path).node_id == 1
+
+
+def test_a_folder_of_other_things_is_refused_with_the_way_out_and_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("")
+    with pytest.raises(ForeignFolder, match=r"isn't empty \(it holds thesis\.txt\).*new or empty folder as data\.dir"):
+        opened(tmp_path)
+    assert os.listdir(tmp_path) == ["thesis.txt"]
+
+
+def test_other_things_in_a_nodes_folder_dont_matter(tmp_path: Path) -> None:
+    opened(tmp_path, 7)
+    (tmp_path / "notes.txt").write_text("")
+    assert opened(tmp_path).node_id == 7
 
 
 def test_a_second_node_in_this_process_is_told_so(tmp_path: Path) -> None:
@@ -196,7 +212,7 @@ def test_closing_lets_go_of_every_descriptor_even_after_a_refusal(tmp_path: Path
 
 def test_a_path_that_is_a_file_is_a_plain_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataFolderError, match=r"can't use the data folder .*file: File exists .*data\.dir"):
+    with pytest.raises(DataFolderError, match=r"file: it is a file, not a folder \(setting data\.dir"):
         opened(tmp_path / "file")
 
 
@@ -205,6 +221,11 @@ def test_a_folder_that_isnt_writable_is_a_plain_error(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(DataFolderError, match="Permission denied"):
         opened(tmp_path)
+
+
+def test_a_folder_that_cant_be_used_names_the_user_by_name(tmp_path: Path) -> None:
+    with pytest.raises(DataFolderError, match=f"user {pwd.getpwuid(os.geteuid()).pw_name} must be able to write"):
+        DataFolder(str(tmp_path), RecordingFiles(fails="pwrite")).open(None, None)
 
 
 def test_a_relative_path_stays_the_same_folder_when_the_process_moves(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from support.embedded import Wire, batch_of, create_topic, produce, running_node
 from support.reading import only_partition, read_all
 from support.waiting import until
@@ -49,6 +50,26 @@ def test_a_topic_is_known_by_name_and_id_from_its_command_on_to_its_end(tmp_path
             assert len(node.store) == 1
 
     asyncio.run(scenario())
+
+
+def test_a_topic_that_comes_or_goes_is_told_in_a_line_and_one_that_was_there_is_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node, await Wire.to(node) as wire:
+            await create_topic(wire, "stays", 1)
+            topic_id = await create_topic(wire, "goes", 2)
+            await node.propose(DeleteTopic(topic_id=topic_id))
+        async with running_node(tmp_path):
+            pass
+
+    caplog.set_level("INFO", "walrusmq.partitions")
+    asyncio.run(scenario())
+    assert [record.getMessage() for record in caplog.records if record.name == "walrusmq.partitions"] == [
+        "created topic stays (partitions: 1)",
+        "created topic goes (partitions: 2)",
+        "deleted topic goes (partitions: 2)",
+    ]
 
 
 def test_partitions_added_to_a_topic_can_be_used_and_the_others_stay(tmp_path: Path) -> None:

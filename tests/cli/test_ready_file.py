@@ -26,9 +26,9 @@ def test_it_holds_pid_node_and_addresses_as_json(tmp_path: Path) -> None:
 
 def test_what_a_killed_process_left_is_removed_before_the_start(tmp_path: Path) -> None:
     (tmp_path / "ready.json").write_text("old")
-    ReadyFile(str(tmp_path / "ready.json")).remove_stale()
+    ReadyFile(str(tmp_path / "ready.json")).prepare()
     assert not (tmp_path / "ready.json").exists()
-    ReadyFile(str(tmp_path / "ready.json")).remove_stale()
+    ReadyFile(str(tmp_path / "ready.json")).prepare()
 
 
 def test_it_is_removed_at_the_stop_unless_it_is_another_nodes_by_now(tmp_path: Path) -> None:
@@ -42,6 +42,8 @@ def test_it_is_removed_at_the_stop_unless_it_is_another_nodes_by_now(tmp_path: P
     second.remove()
 
 
-def test_a_folder_that_isnt_there_is_an_error(tmp_path: Path) -> None:
+def test_a_folder_that_isnt_there_is_an_error_before_the_start_and_at_the_write(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=f"there is no folder {tmp_path / 'none'}"):
+        ReadyFile(str(tmp_path / "none" / "ready.json")).prepare()
     with pytest.raises(OSError, match="No such file"):
         ReadyFile(str(tmp_path / "none" / "ready.json")).write(READINESS)

@@ -41,10 +41,10 @@ sys.exit(main(["serve", *sys.argv[1:]]))
 NEVER_RETURNS = "await asyncio.Event().wait()"
 
 
-def stand_in(*flags: str, start: str = "", stop: str = "") -> subprocess.Popen[str]:
+def stand_in(*flags: str, start: str = "", stop: str = "", folder: Path | None = None) -> subprocess.Popen[str]:
     code = STAND_IN.format(start=start, stop=stop)
     return subprocess.Popen(
-        [sys.executable, "-c", code, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder
     )
 
 
@@ -109,7 +109,7 @@ def test_a_signal_ends_it_in_order_with_code_0_and_without_its_ready_file(
     os.kill(broker.pid, number)
     assert broker.wait_ended() == 0
     assert not (broker.folder / "ready.json").exists()
-    assert "Traceback" not in broker.log_text()
+    assert [line.split("message=")[1] for line in broker.log_text().splitlines()[1:]] == ["stopping", "stopped"]
 
 
 def test_a_ready_file_that_a_kill_left_is_gone_until_the_next_node_serves(broker: BrokerProcess) -> None:
@@ -152,11 +152,29 @@ def test_a_data_folder_that_cant_be_made_is_a_plain_error(tmp_path: Path) -> Non
 
 
 def test_a_ready_file_that_cant_be_written_stops_the_node_again(tmp_path: Path) -> None:
-    process = stand_in("--ready-file", str(tmp_path / "none" / "ready.json"))
+    (tmp_path / "run").mkdir()
+    process = stand_in("--ready-file", "run/ready.json", start="import os; os.rmdir('run')", folder=tmp_path)
     wait_for_line(process, "stopping")
     code, errors = end_of(process)
     assert code == 1
-    assert errors.startswith("walrusmq serve: can't write the ready file")
+    assert errors.startswith(f"walrusmq serve: can't write the ready file {tmp_path}/run/ready.json")
+
+
+def test_a_ready_file_in_a_folder_that_isnt_there_is_told_before_the_start(tmp_path: Path) -> None:
+    process = stand_in("--ready-file", str(tmp_path / "none" / "ready.json"))
+    out, errors = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out) == (1, "")
+    assert errors == (
+        f"walrusmq serve: can't write the ready file {tmp_path}/none/ready.json (setting ready.file): "
+        f"there is no folder {tmp_path}/none\n"
+    )
+
+
+def test_a_relative_data_folder_is_told_as_where_it_really_is(tmp_path: Path) -> None:
+    process = stand_in(folder=tmp_path)
+    assert f"(data in {tmp_path}/walrus-data, " in wait_for_line(process, "ready on")
+    process.send_signal(signal.SIGTERM)
+    assert end_of(process)[0] == 0
 
 
 def test_a_signal_during_the_start_ends_it_with_code_0() -> None:

@@ -24,22 +24,28 @@ class ReadyFile:
     """There while the node serves, whole at any moment that somebody looks."""
 
     def __init__(self, path: str) -> None:
-        self._path = Path(path)
+        #: Absolute.
+        self.path = Path(os.path.abspath(path))
         self._content = ""
 
     def write(self, readiness: Readiness) -> None:
         """Written aside, then renamed. Raises OSError."""
         self._content = json.dumps(asdict(readiness)) + "\n"
-        aside = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        aside = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         aside.write_text(self._content)
-        os.replace(aside, self._path)
+        os.replace(aside, self.path)
 
-    def remove_stale(self) -> None:
-        """Remove what a process that was killed left behind, so that nobody takes it for this one's."""
-        self._path.unlink(missing_ok=True)
+    def prepare(self) -> None:
+        """Before the start: remove what a process that was killed left behind, so that nobody takes it for this one's.
+
+        Raises OSError if the file can't stand there, as where its folder doesn't exist.
+        """
+        self.path.unlink(missing_ok=True)
+        if not self.path.parent.is_dir():
+            raise OSError(f"there is no folder {self.path.parent}")
 
     def remove(self) -> None:
         """Remove it, unless another node has written its own there meanwhile."""
         with contextlib.suppress(OSError):
-            if self._content and self._path.read_text() == self._content:
-                self._path.unlink()
+            if self._content and self.path.read_text() == self._content:
+                self.path.unlink()

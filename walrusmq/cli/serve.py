@@ -40,14 +40,17 @@ def run(arguments: Sequence[str]) -> int:
 
 
 async def _serve(settings: Settings) -> int:
+    ready_file = ReadyFile(settings.ready_file) if settings.ready_file else None
+    try:
+        if ready_file:
+            ready_file.prepare()
+    except OSError as error:
+        return _fail_to_write(ready_file, error)
     # Most of the code hangs on this import: a mistake in the settings is told without it.
     from walrusmq.broker.node import Node
 
-    ready_file = ReadyFile(settings.ready_file) if settings.ready_file else None
     with _stopped_by_signals():
         try:
-            if ready_file:
-                ready_file.remove_stale()
             node = Node(settings)
             await node.start()
         except asyncio.CancelledError:
@@ -60,6 +63,7 @@ async def _serve(settings: Settings) -> int:
         except Exception:
             logger.exception("the stop failed: what was acknowledged is safe, the next start checks the rest")
             return FAILED
+        logger.info("stopped")
         return code
 
 
@@ -69,7 +73,7 @@ async def _until_stopped(node: Node, ready_file: ReadyFile | None) -> int:
         if ready_file:
             ready_file.write(_readiness(node))
     except OSError as error:
-        return _fail(f"can't write the ready file: {error}")
+        return _fail_to_write(ready_file, error)
     print(_start_line(node), flush=True)
     allocator = asyncio.get_running_loop().call_later(ALLOCATOR_DELAY_S, keep_freed_memory)
     try:
@@ -131,7 +135,7 @@ def _start_line(node: Node) -> str:
     listen, http = Address(*node.listen_address), Address(*node.http_address)
     return (
         f"walrusmq {__version__} ready on {listen} "
-        f"(data in {node.settings.data_dir}, node {node.node_id}, metrics on http://{http}/metrics)"
+        f"(data in {os.path.abspath(node.settings.data_dir)}, node {node.node_id}, metrics on http://{http}/metrics)"
     )
 
 
@@ -140,6 +144,11 @@ def _explain(error: Exception, settings: Settings) -> int:
 
     logger.debug("the start failed", exc_info=error)
     return _fail(explain(error, settings))
+
+
+def _fail_to_write(ready_file: ReadyFile | None, error: OSError) -> int:
+    assert ready_file is not None
+    return _fail(f"can't write the ready file {ready_file.path} (setting ready.file): {error.strerror or error}")
 
 
 def _fail(message: str) -> int:
