@@ -26,8 +26,21 @@ from walrusmq.broker.setting_types import (
 
 #: Variables with this prefix are ours: an unknown one is a spelling mistake and stops the start.
 ENVIRONMENT_PREFIX = "WALRUS_"
+#: What people take the prefix to be, from the command's name.
+MISTAKEN_PREFIX = "WALRUSMQ_"
+#: How alike a name after it must be to a setting's (0 to 1) to stop the start: others' variables may begin so too.
+MISTAKEN_LIKENESS = 0.8
 #: Names the settings file; no setting itself, since a file can't name itself.
 CONFIG_VARIABLE = "WALRUS_CONFIG"
+#: What other programs call a setting, Kafka first, where the spelling doesn't lead to ours.
+OTHER_NAMES = {
+    "broker.id": "node.id",
+    "host": "listen",
+    "listeners": "listen",
+    "log.dir": "data.dir",
+    "log.dirs": "data.dir",
+    "port": "listen",
+}
 
 LOOPBACK = "127.0.0.1"
 #: More handles than this gain nothing, even where the system has no limit.
@@ -344,6 +357,8 @@ SETTINGS: dict[str, Setting] = {
 def _named(environ: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     """Those variables that are settings, by dotted name."""
     for variable, text in environ.items():
+        if variable.startswith(MISTAKEN_PREFIX):
+            _refuse_mistaken_prefix(variable, text)
         if not variable.startswith(ENVIRONMENT_PREFIX) or variable == CONFIG_VARIABLE:
             continue
         name = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
@@ -351,8 +366,22 @@ def _named(environ: Mapping[str, str]) -> Iterable[tuple[str, str]]:
             yield name, text
 
 
+def _refuse_mistaken_prefix(variable: str, text: str) -> None:
+    """What looks like a setting must not be passed over in silence, whatever comes before its name."""
+    name = variable.removeprefix(MISTAKEN_PREFIX).lower().replace("_", ".")
+    if ENVIRONMENT_PREFIX + name.upper() == CONFIG_VARIABLE:
+        meant: str | None = CONFIG_VARIABLE
+    elif name not in SETTINGS and _is_service_link(variable, text):
+        meant = None
+    else:
+        nearest = _nearest(name, MISTAKEN_LIKENESS)
+        meant = SETTINGS[nearest].variable if nearest else None
+    if meant:
+        raise UnknownSetting(f"the environment has {variable}, which isn't read: did you mean {meant}?")
+
+
 def _is_service_link(variable: str, text: str) -> bool:
-    """Whether Kubernetes or an old Docker set it: they tell containers of a service that is named walrus."""
+    """Whether Kubernetes or an old Docker set it: they tell containers of a service named walrus or walrusmq."""
     import re
 
     if re.search(r"_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|_PORT_[0-9]+_(TCP|UDP)(_(PROTO|PORT|ADDR))?$", variable):
@@ -374,9 +403,27 @@ def _origin(name: str, source: Source, file: str | None) -> str:
 
 
 def unknown_setting(name: str, source: Source, file: str | None = None) -> UnknownSetting:
-    """The error for a name that isn't a setting's, with the nearest that is."""
+    """The error for a name that isn't a setting's, with the nearest that is, spelt as where the name was found."""
+    nearest = _nearest(name)
+    advice = (
+        f"did you mean {_spelling(SETTINGS[nearest], source)}?" if nearest else "`walrusmq config` lists all settings"
+    )
+    return UnknownSetting(f"there is no setting {name!r} ({_origin(name, source, file)}): {advice}")
+
+
+def _nearest(name: str, likeness: float = 0.6) -> str | None:
+    """The setting that was probably meant: by what others call it, else by spelling."""
     import difflib
 
-    nearest = difflib.get_close_matches(name, SETTINGS, n=1)
-    advice = f"did you mean {nearest[0]}?" if nearest else "`walrusmq config` lists all settings"
-    return UnknownSetting(f"there is no setting {name!r} ({_origin(name, source, file)}): {advice}")
+    if name in OTHER_NAMES:
+        return OTHER_NAMES[name]
+    return next(iter(difflib.get_close_matches(name, SETTINGS, n=1, cutoff=likeness)), None)
+
+
+def _spelling(setting: Setting, source: Source) -> str:
+    match source:
+        case Source.FLAG:
+            return setting.flag
+        case Source.ENVIRONMENT:
+            return setting.variable
+    return setting.name

@@ -168,11 +168,31 @@ def test_a_wrong_value_is_refused_with_name_value_origin_and_what_is_allowed(nam
 
 @pytest.mark.parametrize(
     ("variable", "nearest"),
-    [("WALRUS_NUM_PARTITION", "num.partitions"), ("WALRUS_DATADIR", "data.dir"), ("WALRUS_LISTENER", "listen")],
+    [
+        ("WALRUS_NUM_PARTITION", "WALRUS_NUM_PARTITIONS"),
+        ("WALRUS_DATADIR", "WALRUS_DATA_DIR"),
+        ("WALRUS_LISTENER", "WALRUS_LISTEN"),
+        ("WALRUS_PORT", "WALRUS_LISTEN"),
+        ("WALRUS_LOG_DIRS", "WALRUS_DATA_DIR"),
+        ("WALRUSMQ_DATA_DIR", "WALRUS_DATA_DIR"),
+        ("WALRUSMQ_NUM_PARTITION", "WALRUS_NUM_PARTITIONS"),
+        ("WALRUSMQ_PORT", "WALRUS_LISTEN"),
+        ("WALRUSMQ_CONFIG", "WALRUS_CONFIG"),
+    ],
 )
 def test_an_unknown_variable_of_ours_stops_the_start_and_names_the_nearest(variable: str, nearest: str) -> None:
-    with pytest.raises(UnknownSetting, match=f"did you mean {nearest}"):
+    with pytest.raises(UnknownSetting, match=f"{variable}.*did you mean {nearest}\\?"):
         Settings.load({}, {variable: "1"})
+
+
+@pytest.mark.parametrize("variable", ["WALRUSMQ_VERSION", "WALRUSMQ_HOME", "WALRUSES_DATA_DIR"])
+def test_variables_of_others_that_begin_much_like_ours_are_passed_over(variable: str) -> None:
+    assert not Settings.load({}, {variable: "1"}).sources
+
+
+def test_a_name_that_others_have_for_a_flag_is_answered_with_ours() -> None:
+    with pytest.raises(UnknownSetting, match="did you mean --listen"):
+        Settings.load({"port": "9092"})
 
 
 def test_a_name_unlike_any_points_to_the_list() -> None:
@@ -184,6 +204,17 @@ def test_settings_that_would_have_no_effect_yet_are_unknown() -> None:
     for name in ("lease.ms", "join", "cluster.secret", "log.cleaner.threads"):
         with pytest.raises(UnknownSetting):
             Settings.load({name: "1"})
+
+
+def test_what_kubernetes_tells_of_a_service_named_walrusmq_is_no_setting() -> None:
+    links = {
+        "WALRUSMQ_SERVICE_HOST": "10.0.0.1",
+        "WALRUSMQ_SERVICE_PORT": "9092",
+        "WALRUSMQ_SERVICE_PORT_LISTEN": "9092",
+        "WALRUSMQ_PORT": "tcp://10.0.0.1:9092",
+        "WALRUSMQ_PORT_9092_TCP_ADDR": "10.0.0.1",
+    }
+    assert not Settings.load({}, links).sources
 
 
 def test_what_kubernetes_tells_of_a_service_named_walrus_is_no_setting() -> None:

@@ -75,6 +75,8 @@ def test_each_command_that_takes_settings_lists_every_flag_with_its_meaning(
     for setting in SETTINGS.values():
         assert f"{setting.flag} " in out
         assert setting.meaning in out
+    assert "--data-dir FOLDER " in out
+    assert "--ready-file FILE " in out
 
 
 def test_config_shows_each_setting_with_its_value_and_where_it_came_from(tmp_path: Path) -> None:
@@ -114,13 +116,15 @@ def test_config_as_json_also_has_what_is_allowed() -> None:
 @pytest.mark.parametrize(
     ("words", "environment", "code", "told"),
     [
-        (["--num-partition", "3"], {}, 2, "did you mean num.partitions?"),
+        (["--num-partition", "3"], {}, 2, "did you mean --num-partitions?"),
+        (["--port", "9092"], {}, 2, "did you mean --listen?"),
         (["--num", "3"], {}, 2, "there is no setting 'num'"),
         (["--num-partitions"], {}, 2, "expected one argument"),
         (["9092"], {}, 2, "what is '9092'?"),
         (["--num-partitions", "0"], {}, 1, "num.partitions is '0' (flag --num-partitions), but must be"),
         ([], {"WALRUS_FSYNC": "always"}, 1, "fsync is 'always' (environment WALRUS_FSYNC), but must be"),
-        ([], {"WALRUS_LISTENER": "1"}, 1, "did you mean listen?"),
+        ([], {"WALRUS_LISTENER": "1"}, 1, "did you mean WALRUS_LISTEN?"),
+        ([], {"WALRUSMQ_LISTEN": "1"}, 1, "did you mean WALRUS_LISTEN?"),
         (["--config", "/nowhere.toml"], {}, 1, "can't read the settings file /nowhere.toml"),
     ],
 )

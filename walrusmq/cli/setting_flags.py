@@ -23,8 +23,9 @@ EPILOG = f"""Each setting x.y.z is the flag --x-y-z, the variable WALRUS_X_Y_Z o
 (named by --config or {CONFIG_VARIABLE}). A flag wins over the environment, and that over the file. Sizes are bytes,
 durations milliseconds. (K): a setting of Kafka's, with Kafka's meaning."""
 
-
 HELP_COLUMNS = 100
+#: What stands for a value that is text, by what is allowed.
+PLACEHOLDERS = {"a folder": "FOLDER", "a file": "FILE"}
 
 
 class SettingsParser(argparse.ArgumentParser):
@@ -84,7 +85,7 @@ def _placeholder(value_type: ValueType) -> str:
             return "|".join(value_type.words)
         case AddressText():
             return "HOST:PORT"
-    return "TEXT"
+    return PLACEHOLDERS.get(value_type.allowed, "TEXT")
 
 
 def _help(setting: Setting) -> str:
