@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from walrusmq.protocol.errors import UnsupportedVersion
@@ -12,6 +13,8 @@ from walrusmq.protocol.field_table import field_table
 from walrusmq.protocol.messages import API_BY_KEY, MESSAGES_BY_NAME
 from walrusmq.protocol.schema import schema_of
 from walrusmq.protocol.vectors import NotDeclared, UnreadableVectors, check_vector, read_vectors, title
+
+VECTOR_SUFFIXES = (".jsonl", ".jsonl.gz")
 
 FAILED = 1
 BAD_INPUT = 2
@@ -22,7 +25,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m walrusmq.protocol", description=__doc__.partition(": ")[2])
     commands = parser.add_subparsers(dest="command", required=True)
     check = commands.add_parser("check", help="run test vectors through the codecs, both ways")
-    check.add_argument("files", nargs="+", metavar="FILE", help="vectors, .jsonl or .jsonl.gz")
+    check.add_argument(
+        "files", nargs="+", metavar="PATH", help="vectors, .jsonl or .jsonl.gz; of a folder, all of them"
+    )
     show = commands.add_parser("show", help="show the fields of a request and its response")
     show.add_argument("api", metavar="API", help="an API's name or key, or the name of another message")
     show.add_argument("version", metavar="VERSION")
@@ -35,11 +40,17 @@ def main(arguments: list[str] | None = None) -> int:
         return FAILED
 
 
-def check_files(files: list[str]) -> int:
-    """Run all vectors of some files; print each mismatch and what could not be run, then the counts, the last line."""
+def check_files(paths: list[str]) -> int:
+    """Run all vectors of some files; print each mismatch and what could not be run, then the counts, the last line.
+
+    A folder stands for the vector files in it. A file of another kind is passed over, with a line that says so.
+    """
     passed = failed = skipped = 0
     bad_input = False
-    for file in files:
+    for file in _files(paths):
+        if Path(file).exists() and not file.endswith(VECTOR_SUFFIXES):
+            print(f"{file}: passed over: no file of vectors, which end in {' or '.join(VECTOR_SUFFIXES)}")
+            continue
         undeclared: Counter[str] = Counter()
         try:
             for number, vector in read_vectors(Path(file)):
@@ -63,6 +74,14 @@ def check_files(files: list[str]) -> int:
     if bad_input:
         return BAD_INPUT
     return FAILED if failed or not passed else 0
+
+
+def _files(paths: list[str]) -> Iterator[str]:
+    for path in paths:
+        if Path(path).is_dir():
+            yield from sorted(str(file) for file in Path(path).iterdir() if file.name.endswith(VECTOR_SUFFIXES))
+        else:
+            yield path
 
 
 def show_api(name: str, version: str) -> int:

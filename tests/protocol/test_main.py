@@ -49,6 +49,24 @@ def test_check_says_what_it_has_no_declaration_for_and_fails_if_nothing_was_run(
     assert main(["check", file, written(tmp_path, "ResponseHeader.jsonl", HEADER)]) == 0
 
 
+def test_check_says_which_files_hold_no_vectors_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other, good = str(WIRE / "facts.json.gz"), written(tmp_path, "ResponseHeader.jsonl", HEADER)
+    assert main(["check", other, good]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{other}: passed over: no file of vectors, which end in .jsonl or .jsonl.gz",
+        "1 passed, 0 failed",
+    ]
+    assert main(["check", other]) == 1
+    assert main(["check", str(tmp_path / "missing.json")]) == 2
+
+
+def test_check_takes_a_folder_for_the_vectors_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written(tmp_path, "ResponseHeader.jsonl", HEADER, HEADER)
+    (tmp_path / "notes.txt").write_text("")
+    assert main(["check", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "2 passed, 0 failed\n"
+
+
 def test_check_tells_in_a_line_what_it_cannot_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     missing, garbage = str(tmp_path / "missing.jsonl"), tmp_path / "garbage.jsonl"
     garbage.write_bytes(b"\x80\x81")
