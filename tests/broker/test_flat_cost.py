@@ -8,11 +8,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from support.chains import sealed_of
+from support.chains import no_rollover, sealed_of
 from support.counted_work import CountedFiles, Work, counted
 from support.embedded import Wire, batch_of, create_topic, fetch, produce, running_node
 from support.reading import found_in, only_partition
-from support.waiting import until
 
 from walrusmq.broker.commands import NamedValue, ResourceType, SetConfigs
 from walrusmq.broker.node import Node
@@ -72,7 +71,8 @@ def assert_same(one: Work, other: Work) -> None:
 async def seal(node: Node, wire: Wire, segments: int) -> None:
     """Have so many sealed segments of two records each, then no more."""
     await put(wire, 2 * segments)
-    await until(lambda: len(sealed_of(node, "t")) == segments)
+    await no_rollover(node)
+    assert len(sealed_of(node, "t")) == segments
     large = NamedValue(name="walrus.segment.entries", value="1000000")
     await node.propose(SetConfigs(resource_type=ResourceType.TOPIC, name="t", configs=[large]))
 

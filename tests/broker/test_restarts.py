@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.chains import Chain, chain_of, check_chain
+from support.chains import Chain, chain_of, check_chain, no_rollover
 from support.crash_disk import CrashDisk
 from support.embedded import Wire, batch_of, create_topic, fetch, produce, running_node, settings
 from support.reading import Found, only_partition, read_all
@@ -62,7 +62,7 @@ class _Lives:
                 check_chain(node, "t", found, index)
             for _ in range(BATCHES_EACH_LIFE):
                 await self._produce(wire)
-            await until(lambda: all(partition.is_open for partition in node.led))
+            await no_rollover(node)
             for index, expected in enumerate(self.expected):
                 expected.chain = chain_of(node, "t", index)
 
@@ -183,7 +183,7 @@ def test_an_unclean_start_without_syncs_seals_what_it_recovered_and_raises_the_e
         disk.restart_process()
         for start in range(3):  # the second and third are clean, and change nothing
             async with running_node(tmp_path, files=disk, fsync=fsync) as node, await Wire.to(node) as wire:
-                await until(lambda: all(partition.is_open for partition in node.led))
+                await no_rollover(node)
                 assert chain_of(node, "t")[0][:3] == (1, 0, 3)
                 assert len(chain_of(node, "t")) == 1
                 assert node.metrics.rollovers == ({} if start else {"recovery": 1})

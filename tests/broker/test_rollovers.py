@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.chains import chain_of, check_chain, sealed_of
+from support.chains import chain_of, check_chain, no_rollover, sealed_of
 from support.clocks import MovedClock
 from support.embedded import Wire, batch_of, create_topic, fetch, produce, running_node
 from support.reading import Found, found_in, only_partition, read_all
@@ -66,6 +66,7 @@ def test_32_producers_over_tiny_segments_lose_and_double_nothing(
             wrote = await asyncio.gather(*(write_much(node, number) for number in range(PRODUCERS)))
             acknowledged = {offset: value for each in wrote for offset, value in each.items()}
             assert len(acknowledged) == sum(len(each) for each in wrote)
+            await no_rollover(node)
             found = await read_all(wire, "t")
             assert dict(found) == acknowledged
             count = check_chain(node, "t", found)
@@ -89,6 +90,7 @@ def test_the_append_that_passes_twice_the_entries_rolls_over_without_the_monitor
             assert not sealed_of(node, "t")
             await put(wire, b"x")
             assert await put(wire, b"first of the next") == 20
+            await no_rollover(node)
             assert [(facts.first_offset, facts.end_offset) for facts in sealed_of(node, "t")] == [(0, 20)]
             assert node.metrics.rollovers == {"entries": 1}
 
@@ -117,6 +119,7 @@ def test_segments_roll_over_by_their_bytes(tmp_path: Path) -> None:
             await create_topic(wire, "t", segment_bytes=str(MIB))
             for number in range(50):
                 await put(wire, b"%d" % number + bytes(200_000))
+            await no_rollover(node)
             found = await read_all(wire, "t", max_bytes=MIB)
             count = check_chain(node, "t", found)
             assert node.metrics.rollovers == {"bytes": count}
@@ -138,6 +141,7 @@ def test_segments_roll_over_by_their_age_unless_they_are_empty(tmp_path: Path) -
             assert not sealed_of(node, "t"), "an empty segment doesn't age"
             clock.ms += 1
             await until(lambda: sealed_of(node, "t"))
+            await no_rollover(node)
             assert sealed_of(node, "t")[0].end_offset == 2
             assert node.metrics.rollovers == {"age": 1}
             clock.ms += 10 * DAY_MS
@@ -160,6 +164,7 @@ def test_a_consumer_at_the_end_gets_every_record_once_while_segments_roll(tmp_pa
             acknowledged = {offset: value for task in writers for offset, value in (await task).items()}
             assert [offset for offset, _ in found] == list(range(len(found)))
             assert dict(found) == acknowledged
+            await no_rollover(node)
             assert check_chain(node, "t", found) > 50
 
     asyncio.run(scenario())

@@ -6,12 +6,18 @@ from pathlib import Path
 
 from support.reading import Found
 from support.stored_segments import written
+from support.waiting import until
 
 from walrusmq.broker.node import Node
 from walrusmq.segments.facts import SealedSegment
 
 Chain = list[tuple[int, int, int, int, int]]
 """Id, first offset, end offset, bytes and leader epoch of each sealed segment."""
+
+
+async def no_rollover(node: Node) -> None:
+    """Return once no rollover is under way. Raises TimeoutError."""
+    await until(lambda: not node.rollovers._running)
 
 
 def sealed_of(node: Node, topic: str, partition: int = 0) -> list[SealedSegment]:
