@@ -51,6 +51,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, listener: Listener, dispatcher: Dispatcher, pool: BufferPool) -> None:
         self._listener = listener
+        self._metrics = listener.metrics
         self._dispatcher = dispatcher
         self._pool = pool
         self._transport: asyncio.Transport | None = None
@@ -68,7 +69,6 @@ class Connection(asyncio.BufferedProtocol):
         self.repeated: Repeated | None = None
         #: monotonic second of the last whole request or, before one, of the connect
         self.last_request_at = 0.0
-        self.requests = 0
         self.is_closing = False
         #: Called if the connection is lost: the one request that waits for more than its turn gives up its wait.
         self.when_lost: Callable[[], None] | None = None
@@ -123,7 +123,7 @@ class Connection(asyncio.BufferedProtocol):
         return memoryview(self._frame)[self._frame_have : min(self._frame_need, len(self._frame))]
 
     def buffer_updated(self, count: int) -> None:
-        self._listener.metrics.bytes_received += count
+        self._metrics.bytes_received += count
         if self._frame is None:
             self._take(self._listener.receive_view, count)
         else:
@@ -175,12 +175,18 @@ class Connection(asyncio.BufferedProtocol):
         self._is_parsing = False
         if position < end:
             self._begin_frame(view[position:end])
-        if self._outgoing and not self._is_write_paused:
-            self._pump()
+        outgoing = self._outgoing
+        if outgoing and not self._is_write_paused:
+            if len(outgoing) == 1 and type(outgoing[0]) is bytes:
+                self._send(outgoing.popleft())
+            else:
+                self._pump()
 
     def _refuse_frame(self, start: memoryview) -> None:
         """Close for a frame of a size that no request has."""
-        self.refuse(describe_first_bytes(bytes(start[:64]), self._listener.max_frame_bytes, is_first=not self.requests))
+        self.refuse(
+            describe_first_bytes(bytes(start[:64]), self._listener.max_frame_bytes, is_first=self.context is None)
+        )
 
     def _may_handle(self, view: memoryview, position: int) -> bool:
         """Whether the next request may be begun: one at a time, but produce requests may follow produce requests."""
@@ -360,15 +366,16 @@ class Connection(asyncio.BufferedProtocol):
                 self._listener.loop.call_soon(self._go_on)
 
     def _flush(self) -> None:
-        if self._outgoing and not self._is_write_paused:
-            self._pump()
+        outgoing = self._outgoing
+        if outgoing and not self._is_write_paused:
+            if len(outgoing) == 1 and type(outgoing[0]) is bytes:
+                self._send(outgoing.popleft())
+            else:
+                self._pump()
 
     def _pump(self) -> None:
         """Send what may go out now: small pieces together in one call, large file regions without a copy."""
         outgoing = self._outgoing
-        if len(outgoing) == 1 and type(outgoing[0]) is bytes:
-            self._send(outgoing.popleft())
-            return
         budget = MAX_SENT_PER_TURN_BYTES
         while outgoing and self._transport is not None and not self._is_write_paused:
             head = outgoing[0]
@@ -402,7 +409,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _send(self, data: bytes) -> None:
         size = len(data)
-        self._listener.metrics.bytes_sent += size
+        self._metrics.bytes_sent += size
         try:  # the transport's buffer is empty, or writing would be paused: spare the way through it
             sent = os.write(self._socket_fd, data)
         except BlockingIOError:
@@ -427,13 +434,13 @@ class Connection(asyncio.BufferedProtocol):
                 self._drop(f"sending failed: {error}")
                 return 0
         if sent:
-            self._listener.metrics.bytes_sent += sent
+            self._metrics.bytes_sent += sent
             self._has_left(region, sent)
             return sent
         data = self._read_region(region, REFILL_BYTES)
         if data is None:
             return 0
-        self._listener.metrics.bytes_sent += len(data)
+        self._metrics.bytes_sent += len(data)
         assert self._transport is not None
         self._transport.write(data)
         return len(data)
@@ -488,7 +495,7 @@ class Connection(asyncio.BufferedProtocol):
     def refuse(self, why: str) -> None:
         """Close for what the client sent, with one log line."""
         logger.warning("closed the connection from %s: %s", self.peer, why)
-        self._listener.metrics.count_refusal("bad_request")
+        self._metrics.count_refusal("bad_request")
         self.close_in_turn(None)
 
     def close(self) -> None:

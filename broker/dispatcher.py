@@ -183,7 +183,7 @@ class Dispatcher:
         if (
             route is None
             or context is None
-            or client_id_bytes < 0
+            or not 0 <= client_id_bytes <= len(frame) - HEADER_START_BYTES
             or route.header_tail != frame[position : position + route.header_tail_bytes]
             or connection.client_id_bytes != frame[HEADER_START_BYTES:position]
         ):

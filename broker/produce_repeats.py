@@ -128,7 +128,8 @@ class RepeatedProduce:
     def outcome(self, frame: memoryview) -> Any:
         """Serve the request if it begins like the remembered one; None if it doesn't."""
         size = len(frame)
-        if size < self._unpacked_bytes or not self._partition.is_open:
+        partition = self._partition
+        if size < self._unpacked_bytes or not partition.is_open:
             return None
         head, self.correlation_id, prefix, batch_bytes = self._unpack(frame)
         if head + prefix != self._prefix:
@@ -144,11 +145,7 @@ class RepeatedProduce:
             batch_at = self._unpacked_bytes
             if batch_at + batch_bytes != size:
                 return None
-        return self.append(frame[batch_at : batch_at + batch_bytes])
-
-    def append(self, batch: memoryview) -> Any:
-        """Append the batch of such a request; gives the outcome of its handler."""
-        partition = self._partition
+        batch = frame[batch_at : batch_at + batch_bytes]
         node = self._context.node
         try:
             base_offset, end_offset, log_append_time_ms, is_acknowledged = partition.append(batch, node.clock.now_ms())
@@ -156,12 +153,12 @@ class RepeatedProduce:
             return self._refusal(error)
         metrics = node.metrics
         metrics.entries_appended += end_offset - base_offset
-        metrics.bytes_appended += len(batch)
+        metrics.bytes_appended += batch_bytes
         if self._acks == 0:
             return NO_ANSWER
-        frame = self._form.fill(self.correlation_id, base_offset, log_append_time_ms, partition.log_start_offset)
+        answer = self._form.fill(self.correlation_id, base_offset, log_append_time_ms, partition.log_start_offset)
         if is_acknowledged:
-            return frame
+            return answer
         deferred = Deferred()
         bucket = node.deadlines.add(
             deferred,
@@ -172,7 +169,7 @@ class RepeatedProduce:
         def acknowledged(error: KafkaError | None) -> None:
             node.deadlines.remove(deferred, bucket)
             if not deferred.is_done:
-                deferred.resolve(frame if error is None else self._refusal(error))
+                deferred.resolve(answer if error is None else self._refusal(error))
 
         partition.when_acknowledged(end_offset, acknowledged)
         return deferred
