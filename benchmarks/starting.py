@@ -11,7 +11,7 @@ from pathlib import Path
 from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.process import cpu_s, resident_mb
-from benchmarks.target import PATIENCE_S, Target, serve_command
+from benchmarks.target import PATIENCE_S, Target, logged, serve_command, spawn
 from benchmarks.throughput import Figure
 from walrusmq.protocol.codec import codec
 from walrusmq.protocol.messages.headers import RequestHeader
@@ -29,12 +29,12 @@ def start_figure(partitions: int) -> Figure:
         address = f"127.0.0.1:{_free_port()}"
         command = serve_command(folder, {"listen": address})
         if partitions:
-            process, _ = _start(command, address)
+            process, _ = _start(command, address, folder)
             target = Target(address, process.pid)
             for future in target.admin.create_topics([NewTopic("empty", partitions, 1)]).values():
                 future.result(PATIENCE_S)
             _stop(process)
-        process, answer_s = _start(command, address)
+        process, answer_s = _start(command, address, folder)
         used_s = cpu_s(process.pid)
         time.sleep(IDLE_S)
         figure: Figure = {
@@ -52,12 +52,12 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _start(command: list[str], address: str) -> tuple[subprocess.Popen[bytes], float]:
+def _start(command: list[str], address: str, folder: Path) -> tuple[subprocess.Popen[bytes], float]:
     began = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    process = spawn(command, folder)
     while not _answers(address):
         if process.poll() is not None or time.perf_counter() > began + PATIENCE_S:
-            raise RuntimeError("walrusmq did not start")
+            raise RuntimeError(f"walrusmq did not start: {logged(folder).strip()}")
         time.sleep(0.001)
     return process, time.perf_counter() - began
 

@@ -19,6 +19,7 @@ from confluent_kafka.cimpl import NewTopic
 
 PATIENCE_S = 30.0
 POLL_S = 0.002
+LOG_NAME = "broker.log"
 #: Of a topic with thousands of partitions these are the ones that are measured.
 MAX_ASKED_PARTITIONS = 4
 
@@ -65,25 +66,41 @@ class Target:
 
 
 def serve_command(folder: Path, settings: Mapping[str, str]) -> list[str]:
-    """The command for a ``walrusmq`` on free ports with its data in ``folder``."""
+    """The command for a ``walrusmq`` on free ports with its data in ``folder``, which logs what is amiss."""
     addresses = dict.fromkeys(("listen", "internal.listen", "http.listen"), "127.0.0.1:0")
-    everything = {"data.dir": str(folder / "data"), "ready.file": str(folder / "ready"), **addresses, **settings}
+    places = {"data.dir": str(folder / "data"), "ready.file": str(folder / "ready"), "log.level": "warning"}
+    everything = {**places, **addresses, **settings}
     flags = [part for name, value in everything.items() for part in (f"--{name.replace('.', '-')}", value)]
     return [str(Path(sys.executable).with_name("walrusmq")), "serve", *flags]
 
 
+def spawn(command: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
+    """Start a broker whose log lines go to a file in ``folder``, not between the lines of the table."""
+    with (folder / LOG_NAME).open("ab") as log:
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log)
+
+
+def logged(folder: Path) -> str:
+    """What the brokers that were spawned with ``folder`` had to say."""
+    return (folder / LOG_NAME).read_text(errors="replace")
+
+
 @contextlib.contextmanager
 def own_broker(settings: Mapping[str, str], prefix: Sequence[str] = ()) -> Iterator[Target]:
-    """Start ``walrusmq serve`` in a temporary folder; ``prefix`` goes before the command, as ``taskset -c 0`` would."""
+    """Start ``walrusmq serve`` in a temporary folder; ``prefix`` goes before the command, as ``taskset -c 0`` would.
+
+    What it logged is shown on standard error at the end.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        process = subprocess.Popen([*prefix, *serve_command(folder, settings)], stdout=subprocess.DEVNULL)
+        process = spawn([*prefix, *serve_command(folder, settings)], folder)
         try:
             facts = _wait_ready(process, folder / "ready")
             yield Target(str(facts["listen"]), process.pid)
         finally:
             process.terminate()
             process.wait(PATIENCE_S)
+            sys.stderr.write(logged(folder))
 
 
 def _wait_ready(process: subprocess.Popen[bytes], ready: Path) -> dict[str, object]:
