@@ -32,6 +32,7 @@ class _Load:
         self.acknowledged: dict[int, bytes] = {}
         self.seen: dict[int, bytes | None] = {}
         self.count = 0
+        self.cut_answers = 0
 
     async def write(self, node: Node) -> None:
         async with await Wire.to(node) as wire:
@@ -41,7 +42,7 @@ class _Load:
             except ConnectionError:
                 return
             except asyncio.IncompleteReadError as end:
-                assert not end.partial
+                self.cut_answers += bool(end.partial)
 
     async def _write_some(self, wire: Wire) -> None:
         values = []
@@ -66,7 +67,7 @@ class _Load:
             except ConnectionError:
                 return
             except asyncio.IncompleteReadError as end:
-                assert not end.partial
+                self.cut_answers += bool(end.partial)
 
 
 def test_stops_under_load_lose_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -86,6 +87,7 @@ def test_stops_under_load_lose_nothing(tmp_path: Path, caplog: pytest.LogCapture
             assert time.monotonic() - began < STOP_S
             await asyncio.gather(*clients)
             assert all(partition.is_gone for partition in node.led)
+        assert load.cut_answers == 0
         async with running_node(tmp_path) as node, await Wire.to(node) as wire:
             found = await read_all(wire, "t")
             check_chain(node, "t", found)
