@@ -13,7 +13,7 @@ from walrusmq.protocol.messages.produce import ProduceRequest
 FIRST_VERSION_WITH_IDS = 13
 #: zstd is looked for in requests before this version, and refused (KIP-110): a case for the long way.
 FIRST_VERSION_WITH_ZSTD = 7
-#: Partitions for which a connection keeps what it asks; past it that is found out anew.
+#: Partitions for which a connection keeps what it asks; the requests for others are decoded each time.
 MAX_REPEATS = 1024
 
 
@@ -39,6 +39,6 @@ def repeated_produce(
     repeated: RepeatedProduce | None = context.prepared.get(key)
     if repeated is None:
         if len(context.prepared) >= MAX_REPEATS:
-            context.prepared.clear()
+            return None
         repeated = context.prepared[key] = RepeatedProduce(request, partition, context, route)
     return repeated if repeated.remember(frame, data.records) else None

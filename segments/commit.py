@@ -12,12 +12,14 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from time import perf_counter
 
 from walrusmq.segments.files import Files
 from walrusmq.segments.handles import OpenFile
 from walrusmq.segments.open_log import OpenLog
+from walrusmq.segments.partition_folder import UNSYNCED
 from walrusmq.segments.store_counters import StoreCounters
 
 logger = logging.getLogger("walrusmq.segments")
@@ -196,6 +198,7 @@ class CommitThread:
                     log.sync_error = OSError(errno.EIO, f"{type(error).__name__}: {error}")
                 if log.sync_error is not None:
                     self._counters.failed_syncs += 1
+                    self._mark(log)
         for sync in syncs:
             sync.error = sync.log.sync_error
 
@@ -211,6 +214,11 @@ class CommitThread:
         finally:
             self._counters.syncs += 1
             self._counters.sync_seconds += perf_counter() - started
+
+    def _mark(self, log: OpenLog) -> None:
+        """Let a process that is started after a kill know of the failure; a power loss takes mark and cache alike."""
+        with suppress(OSError):
+            self._files.close(self._files.open(log.folder.file(log.facts.id, UNSYNCED), create=True))
 
     def _sync_by_path(self, path: str) -> None:
         """The pool had to close the file before its sync; Linux (since 4.17) tells of earlier write errors here too."""

@@ -224,6 +224,8 @@ class Partition:
         try:
             log.write(batch, last_delta + 1, max_timestamp)
         except OSError as error:
+            if producer_id >= 0:
+                self.producers.await_again(producer_id, epoch, sequence)
             raise self._refused(error) from error
         if perf_counter() - started > SLOW_WRITE_S:
             self.store.counters.slow_writes += 1
@@ -473,6 +475,7 @@ class Partition:
             log.synced_offset,
             log.end_offset,
         )
+        self.producers.await_lost(log.synced_offset)
         log.rewind()
         self.stop()
         if self.high_watermark > log.end_offset:

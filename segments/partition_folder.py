@@ -13,7 +13,9 @@ logger = logging.getLogger("walrusmq.segments")
 TOPIC_ID_BYTES = 16
 TOPIC_NAME_FILE = "topic"
 LOG, INDEX, TIMES, PRODUCERS, CHECKPOINT = "log", "index", "times", "producers", "checkpoint"
-SUFFIXES = (LOG, INDEX, TIMES, PRODUCERS, CHECKPOINT)
+UNSYNCED = "unsynced"
+"""Marks a log whose sync has failed: the system's cache may hold as written what the disk lacks."""
+SUFFIXES = (LOG, INDEX, TIMES, PRODUCERS, CHECKPOINT, UNSYNCED)
 ASIDE = ".aside"
 
 
@@ -83,7 +85,7 @@ class PartitionFolder:
             if suffix not in SUFFIXES or not (number.isascii() and number.isdigit()):
                 continue
             segment_id = int(number)
-            if segment_id == open_id or (segment_id in sealed_ids and suffix != CHECKPOINT):
+            if segment_id == open_id or (segment_id in sealed_ids and suffix not in (CHECKPOINT, UNSYNCED)):
                 continue
             if suffix == LOG and segment_id > open_id and self._files.size_of(path):
                 logger.error("%s isn't empty, but no rollover to it is recorded: set aside as %s", path, path + ASIDE)

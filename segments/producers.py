@@ -35,6 +35,10 @@ class ProducerBatch(NamedTuple):
     max_timestamp: int
 
 
+MAX_AWAITED = 1000
+"""Producers whose first batch was lost: they send it again at once, so few are waited for at a time."""
+
+
 class _Producer:
     __slots__ = ("batches", "epoch", "last_seen_ms", "next_sequence")
 
@@ -52,11 +56,12 @@ Snapshot = list[tuple[int, int, int, tuple[ProducerBatch, ...]]]
 class Producers:
     """The producers of one partition."""
 
-    __slots__ = ("_expiration_ms", "_states")
+    __slots__ = ("_awaited", "_expiration_ms", "_states")
 
     def __init__(self, expiration_ms: int = DEFAULT_EXPIRATION_MS) -> None:
         self._expiration_ms = expiration_ms
         self._states: dict[int, _Producer] = {}
+        self._awaited: dict[int, tuple[int, int]] = {}
 
     def __len__(self) -> int:
         return len(self._states)
@@ -71,6 +76,8 @@ class Producers:
         """
         state = self._states.get(producer_id)
         if state is None:
+            if self._awaited:
+                self._check_awaited(producer_id, epoch, base_sequence)
             return None
         if epoch == state.epoch:
             if base_sequence == state.next_sequence:
@@ -90,9 +97,35 @@ class Producers:
             f"producer {producer_id}, epoch {epoch}: sequence number {base_sequence} where {expected} is next"
         )
 
+    def await_again(self, producer_id: int, epoch: int, base_sequence: int) -> None:
+        """A batch was lost: a producer that isn't known otherwise must begin with it, not with one that came behind it.
+
+        Else what it sent behind would be taken, and the lost batch refused for ever when it comes again.
+        """
+        if producer_id not in self._states and producer_id not in self._awaited:
+            if len(self._awaited) >= MAX_AWAITED:
+                del self._awaited[next(iter(self._awaited))]
+            self._awaited[producer_id] = epoch, base_sequence
+
+    def await_lost(self, end_offset: int) -> None:
+        """All batches from this offset on are lost: of each producer's, the first is awaited."""
+        for producer_id, state in self._states.items():
+            lost = [batch for batch in state.batches if batch.end_offset > end_offset]
+            if lost and len(self._awaited) < MAX_AWAITED:
+                self._awaited[producer_id] = state.epoch, lost[0].base_sequence
+
+    def _check_awaited(self, producer_id: int, epoch: int, base_sequence: int) -> None:
+        awaited = self._awaited.get(producer_id)
+        if awaited is not None and awaited[0] == epoch and awaited[1] != base_sequence:
+            raise OutOfOrderSequenceNumber(
+                f"producer {producer_id}, epoch {epoch}: sequence number {base_sequence} where {awaited[1]} was lost"
+            )
+
     def record(self, producer_id: int, epoch: int, batch: ProducerBatch, now_ms: int) -> None:
         """Remember a batch that was appended."""
         state = self._states.get(producer_id)
+        if self._awaited:
+            self._awaited.pop(producer_id, None)
         if state is None:
             if len(self._states) >= MAX_PRODUCERS:
                 self._make_room(now_ms)

@@ -18,10 +18,15 @@ from walrusmq.segments.files import Files
 from walrusmq.segments.index_files import IndexFiles
 from walrusmq.segments.indexes import SegmentIndexes
 from walrusmq.segments.open_log import OpenLog
+from walrusmq.segments.partition_folder import UNSYNCED
 from walrusmq.segments.producers import Producers, decode_snapshot
 from walrusmq.segments.segment_producers import load_producers
+from walrusmq.segments.small_files import write_exactly
 
 logger = logging.getLogger("walrusmq.segments")
+
+COPY_BYTES = 1 << 20
+"""What is held in memory of a log that is written again."""
 
 
 @dataclass(slots=True)
@@ -98,16 +103,33 @@ class LogRecovery:
                 self._load_producers()
             else:
                 self._begin_at(point, read)
+            begin = self._log.position
             self._scan_from_here(read, end)
             if limit is None:
                 if self._log.position < size:
                     self._files.ftruncate(fd, self._log.position)
-                self._files.fdatasync(fd)
-                self._files.sync_folder(self._folder.path)
+                self._make_durable(fd, begin)
         finally:
             self._files.close(fd)
         log = self._log
         log.synced_to(log.end_offset, log.position, log.indexes.max_timestamp)
+
+    def _make_durable(self, fd: int, begin: int) -> None:
+        """Sync what was found from `begin` on. Where a sync has failed before, it is written again first.
+
+        The system takes pages that a failed sync has dropped for written: the next sync would say so, and do nothing.
+        """
+        segment_id = self._log.facts.id
+        has_failed = self._files.exists(self._folder.file(segment_id, UNSYNCED))
+        if has_failed:
+            for position in range(begin, self._log.position, COPY_BYTES):
+                piece = self._files.pread(fd, min(COPY_BYTES, self._log.position - position), position)
+                write_exactly(self._files, fd, piece, position)
+            self.recovery.rebuilt.append("what a failed sync may have lost")
+        self._files.fdatasync(fd)
+        self._files.sync_folder(self._folder.path)
+        if has_failed:
+            self._folder.remove_file(segment_id, UNSYNCED)
 
     def _checkpoint(self, end: int) -> TrustedPoint | None:
         facts = self._log.facts

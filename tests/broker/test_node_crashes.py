@@ -23,14 +23,12 @@ from walrusmq.protocol.error_codes import ErrorCode
 from walrusmq.protocol.errors import KafkaError
 from walrusmq.protocol.records.batch import Producer
 
-SEEDS = range(200)
+SEEDS = [*range(200), 1613, 2011, 2113]
 LIVES = 2
 WINDOW = 5
 """Requests that an idempotent producer has unanswered at a time, as the clients do it."""
 RETRY_S = 0.01
-KILL_TROUBLES = ("full", "broken metadata", "broken write")
-"""Not a failed sync: to a process that is started right after it, the system's cache hides what the disk lacks."""
-TROUBLES = (*KILL_TROUBLES, "broken sync")
+TROUBLES = ("full", "broken metadata", "broken write", "broken sync")
 CUT_OFF = (OSError, asyncio.IncompleteReadError, TimeoutError)
 """What a client sees of a node that goes away."""
 
@@ -148,7 +146,7 @@ class _History:
             async with self._up():
                 if end != "power in a call":
                     await self._check(self.node)
-                await self._traffic(KILL_TROUBLES if end == "kill" else TROUBLES)
+                await self._traffic(TROUBLES)
                 if end in ("kill", "power"):
                     self.disk.power_off()
         if end == "kill":
