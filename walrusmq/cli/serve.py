@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -75,6 +76,8 @@ async def _until_stopped(node: Node, ready_file: ReadyFile | None) -> int:
     except OSError as error:
         return _fail_to_write(ready_file, error)
     print(_start_line(node), flush=True)
+    gc.freeze()
+    gc.enable()
     allocator = asyncio.get_running_loop().call_later(ALLOCATOR_DELAY_S, keep_freed_memory)
     try:
         await node.has_failed.wait()
