@@ -58,8 +58,6 @@ async def seal(partition: Partition) -> SealedSegment:
     snapshot = partition.producers.snapshot(now_ms)
     sealed, are_producers_written = await _run(partition, partial(_finish, store.files, log, blocks, snapshot))
     partition.next_producers = None if are_producers_written else snapshot
-    if log.position and log.synced_offset < log.end_offset:
-        store.background.start(f"syncing {log.file.path}", partial(_sync_sealed, store.files, log.file.path))
     return sealed
 
 
@@ -161,15 +159,6 @@ def _max_timestamp_offset(files: Files, log: OpenLog) -> int:
     except (KafkaStorageError, DamagedLog, OSError) as error:
         logger.error("%s can't be read: %s", log.file.path, error)
     return log.facts.first_offset if found is None else found[1]
-
-
-def _sync_sealed(files: Files, path: str) -> None:
-    """With `fsync=never` nobody waits for it, but a segment with recorded facts should be there after all."""
-    fd = files.open(path)
-    try:
-        files.fdatasync(fd)
-    finally:
-        files.close(fd)
 
 
 def trusted_point(log: OpenLog) -> TrustedPoint:
