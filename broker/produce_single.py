@@ -13,6 +13,7 @@ from walrusmq.protocol.messages.produce import ProduceRequest
 FIRST_VERSION_WITH_IDS = 13
 #: zstd is looked for in requests before this version, and refused (KIP-110): a case for the long way.
 FIRST_VERSION_WITH_ZSTD = 7
+LEGAL_ACKS = (-1, 0, 1)
 #: Partitions for which a connection keeps what it asks; the requests for others are decoded each time.
 MAX_REPEATS = 1024
 
@@ -23,7 +24,7 @@ def repeated_produce(
 ) -> RepeatedProduce | None:
     """What serves this request and those that begin like it; None if it isn't of the kind."""
     version = context.api_version
-    if len(request.topic_data) != 1 or version < FIRST_VERSION_WITH_ZSTD or request.acks not in (-1, 0, 1):
+    if len(request.topic_data) != 1 or version < FIRST_VERSION_WITH_ZSTD or request.acks not in LEGAL_ACKS:
         return None
     topic = request.topic_data[0]
     node = context.node

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from walrusmq.broker.answers import release as release_parts
 from walrusmq.broker.context import Context
 from walrusmq.broker.deferred import Deferred
 from walrusmq.broker.dispatcher import FETCH_KEY, handles
@@ -17,7 +18,6 @@ from walrusmq.broker.fetch_sessions import (
     WantedPartition,
 )
 from walrusmq.protocol.errors import ErrorCode, KafkaError, OffsetOutOfRange
-from walrusmq.protocol.frames import FileRegion
 from walrusmq.protocol.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -265,9 +265,7 @@ def has_nothing_new(partition: Partition, wanted: WantedPartition) -> bool:
 
 def release(found: list[tuple[WantedPartition, PartitionData]]) -> None:
     """Let go of the file regions of an answer that won't be sent."""
-    for _, data in found:
-        if type(data.records) is FileRegion:
-            data.records.handle.unpin()
+    release_parts(data.records for _, data in found)
 
 
 @handles(FetchRequest)

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from walrusmq.broker.context import Context
 from walrusmq.broker.dispatcher import handles
-from walrusmq.broker.produce_single import repeated_produce as repeated_produce
+from walrusmq.broker.produce_single import FIRST_VERSION_WITH_IDS, FIRST_VERSION_WITH_ZSTD, LEGAL_ACKS
 from walrusmq.broker.produce_waits import ProduceAnswer, append, fail, finished
 from walrusmq.protocol.errors import ErrorCode, KafkaError, UnsupportedCompressionType
 from walrusmq.protocol.messages.produce import (
@@ -21,13 +21,8 @@ from walrusmq.protocol.records.compression import Codec
 from walrusmq.protocol.records.header import CODEC_MASK
 from walrusmq.protocol.records.legacy import NotOneBatch
 
-#: The first version that names topics by id (KIP-516).
-FIRST_VERSION_WITH_IDS = 13
-#: The first version that may carry zstd (KIP-110).
-FIRST_VERSION_WITH_ZSTD = 7
 #: The low byte of the attributes, where the codec is.
 ATTRIBUTES_AT = 22
-LEGAL_ACKS = (-1, 0, 1)
 
 
 def last_of_each(topics: list[TopicProduceData]) -> list[TopicProduceData]:
