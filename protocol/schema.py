@@ -195,7 +195,7 @@ def struct(cls: type[T]) -> type[T]:
 @dataclass_transform(kw_only_default=True)
 def message(*, api_key: int | None, kind: str, versions: str, flexible: str = "none",
             unstable: str = "none") -> Callable[[type[T]], type[T]]:  # fmt: skip
-    """Declare a message: ``kind`` is "request", "response", "header" or "data".
+    """Declare a message: ``kind`` is "request", "response", "header", "data", "coordinator-key" or "-value".
 
     ``versions`` are those that can be read and written, ``flexible`` those with compact types and tagged fields,
     ``unstable`` those of them that aren't offered to clients.

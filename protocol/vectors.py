@@ -1,7 +1,8 @@
 """Test vectors: files of JSON lines that say which bytes a message is, run through the codecs both ways.
 
-Each line of a message's file has ``kind``, ``version``, ``variant``, ``message`` and ``bytes`` (hex). The files of
-whole frames, of primitive types and of record batches have lines of their own kinds, which are known by their members.
+Each line of a message's file has ``kind``, ``version``, ``variant``, ``message`` and ``bytes`` (hex), and a ``prefix``
+where an int16 stands before them. The files of whole frames, of primitive types and of record batches have lines of
+their own kinds, which are known by their members.
 """
 
 from __future__ import annotations
@@ -27,11 +28,13 @@ from walrusmq.protocol.frames import (
 from walrusmq.protocol.json_form import differences, field_at, from_json, to_json
 from walrusmq.protocol.layout import build, parse
 from walrusmq.protocol.messages import API_BY_KEY, MESSAGES_BY_NAME
+from walrusmq.protocol.messages.group_records import RECORD_TYPES
 from walrusmq.protocol.messages.headers import RequestHeader
 from walrusmq.protocol.primitives import Uvarint, Varint, Varlong
 from walrusmq.protocol.schema import schema_of
 
 VARIANT_WITH_UNKNOWN_TAGS = "unknown-tags"
+PREFIX_BYTES = 2
 WAYS = ("compiled", "construct")
 
 Vector = dict[str, Any]
@@ -107,6 +110,9 @@ def _check_message(file_name: str, vector: Vector) -> Iterator[str]:
     version = vector["version"]
     if version not in schema_of(cls).versions:
         raise NotDeclared(f"{cls.__name__} {version}")
+    if "prefix" in vector:
+        prefix = RECORD_TYPES[cls] if vector["kind"] == "coordinator-key" else version
+        yield from differences(vector["prefix"], prefix.to_bytes(PREFIX_BYTES).hex(), "prefix")
     tried: Codec[Any] = codec(cls, version)
     data = bytes.fromhex(vector["bytes"])
     yield from _check_decoding(tried, data, vector["message"])

@@ -49,7 +49,7 @@ from walrusmq.protocol.schema import struct as declared_struct
 from walrusmq.protocol.vectors import check_vector, read_vectors
 
 WIRE = Path(__file__).parents[1] / "data" / "wire"
-MESSAGE_FILES = sorted(path for path in WIRE.glob("*.jsonl.gz") if path.name[0].isdigit() or "Header" in path.name)
+MESSAGE_FILES = sorted(path for path in WIRE.glob("*.jsonl.gz") if path.name[0].isdigit() or path.name[0].isupper())
 
 
 @declared_struct

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from walrusmq.protocol.messages import API_BY_KEY, Api
+from walrusmq.protocol.messages import API_BY_KEY, MESSAGES_BY_NAME, Api
 from walrusmq.protocol.schema import schema_of
 
 HEAVY = ("asyncio", "dataclasses", "uuid", "email", "ssl", "json", "hypothesis", "prometheus_client", "lz4", "cramjam")
@@ -38,4 +38,11 @@ def test_the_apis_load_nothing_heavy_beyond_construct() -> None:
 def test_a_family_of_messages_is_loaded_when_it_is_first_asked_for() -> None:
     program = "from walrusmq.protocol.messages import API_BY_KEY; API_BY_KEY[3].request"
     families = {name for name in loaded_by(program) if name.startswith("walrusmq.protocol.messages.")}
-    assert families == {"walrusmq.protocol.messages.headers", "walrusmq.protocol.messages.metadata"}
+    assert families == {"walrusmq.protocol.messages.metadata"}
+
+
+def test_other_messages_are_found_by_their_names() -> None:
+    assert {name: cls.__name__ for name, cls in MESSAGES_BY_NAME.items()} == {name: name for name in MESSAGES_BY_NAME}
+    assert "GroupMetadataKey" in MESSAGES_BY_NAME
+    assert "ProduceRequest" not in MESSAGES_BY_NAME
+    assert len(MESSAGES_BY_NAME) == len(list(MESSAGES_BY_NAME))

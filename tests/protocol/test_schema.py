@@ -29,6 +29,9 @@ DECLARED = [
     *MESSAGES_BY_NAME.values(),
 ]
 
+KAFKAS_NAMES = {"RequestedTopic": "TopicData", "RequestedPartition": "PartitionData"}
+"""What Kafka calls the structs of DescribeQuorum's request: two of its response have the same names."""
+
 
 @struct
 class Leaf:
@@ -59,31 +62,38 @@ def test_a_declaration_says_what_kafkas_own_description_says(cls: type) -> None:
     assert (schema.kind, schema.api_key) == (facts["type"], facts.get("apiKey"))
     assert schema.versions == parse_versions(facts["validVersions"])
     assert schema.flexible == parse_versions(facts["flexibleVersions"])
-    compare_fields(cls, facts["fields"])
+    compare_fields(cls, facts["fields"], schema.versions)
 
 
-def compare_fields(cls: type, facts: list[dict[str, Any]]) -> None:
+def cut(versions: range, bounds: range) -> range:
+    """The versions that count inside of bounds: a struct that several messages share has wider ones in some."""
+    low, high = max(versions.start, bounds.start), min(versions.stop, bounds.stop)
+    return range(low, high) if low < high else NO_VERSIONS
+
+
+def compare_fields(cls: type, facts: list[dict[str, Any]], bounds: range) -> None:
     declared = schema_of(cls).fields
     # A few names in Kafka's descriptions begin with a small letter.
     assert [each.kafka_name for each in declared] == [fact["name"][0].upper() + fact["name"][1:] for fact in facts]
     for each, fact in zip(declared, facts, strict=True):
         where = f"{cls.__name__}.{each.name}"
-        assert each.versions == parse_versions(fact["versions"]), where
+        versions = cut(each.versions, bounds)
+        assert versions == cut(parse_versions(fact["versions"]), bounds), where
         assert each.nullable == parse_versions(fact.get("nullableVersions", "none")), where
         assert (each.tag, each.tagged) == (fact.get("tag"), parse_versions(fact.get("taggedVersions", "none"))), where
         assert each.ignorable == fact.get("ignorable", False), where
         flexible = fact.get("flexibleVersions")
         assert each.flexible == (None if flexible is None else parse_versions(flexible)), where
-        compare_type(each, fact, where)
+        compare_type(each, fact, where, versions)
 
 
-def compare_type(each: Field, fact: dict[str, Any], where: str) -> None:
+def compare_type(each: Field, fact: dict[str, Any], where: str, versions: range) -> None:
     assert each.default == expected_default(each, fact), where
     element = each.type.element if isinstance(each.type, Array) else each.type
     array = "[]" if isinstance(each.type, Array) else ""
     if is_declared(element):
-        assert array + element.__name__ == fact["type"], where
-        compare_fields(element, fact["fields"])
+        assert array + KAFKAS_NAMES.get(element.__name__, element.__name__) == fact["type"], where
+        compare_fields(element, fact["fields"], versions)
     else:
         assert array + type_name(element) == fact["type"], where
 

@@ -66,7 +66,17 @@ def test_a_file_is_about_the_api_of_its_key_or_name() -> None:
     assert message_class("ResponseHeader.jsonl.gz", "header").__name__ == "ResponseHeader"
 
 
-@pytest.mark.parametrize("file_name", ["008-OffsetCommit.jsonl.gz", "Nothing.jsonl", "0.jsonl"])
+def test_a_prefix_is_the_type_of_a_key_and_the_version_of_anything_else() -> None:
+    key = {"kind": "coordinator-key", "version": 0, "prefix": "0002", "message": {"group": ""}, "bytes": "0000"}
+    assert check_vector("GroupMetadataKey.jsonl", key) == []
+    assert check_vector("GroupMetadataKey.jsonl", {**key, "prefix": "0001"}) == ["prefix: expected '0001', got '0002'"]
+    data = {"kind": "data", "version": 1, "prefix": "0001", "bytes": "00000000ffffffff"}
+    message = {"assignedPartitions": [], "userData": None}
+    assert check_vector("ConsumerProtocolAssignment.jsonl", {**data, "message": message}) == []
+    assert check_vector("ConsumerProtocolAssignment.jsonl", {**data, "message": message, "prefix": "0000"}) != []
+
+
+@pytest.mark.parametrize("file_name", ["068-ConsumerGroupHeartbeat.jsonl.gz", "Nothing.jsonl", "0.jsonl"])
 def test_what_is_not_declared_is_no_failure(file_name: str) -> None:
     with pytest.raises(NotDeclared):
         check({}, file_name)
