@@ -360,3 +360,87 @@ class RebootstrapRequired(KafkaError):
     """The client expects another cluster or node here; it should bootstrap anew (KIP-1102, KIP-1242)."""
 
     code = ErrorCode.REBOOTSTRAP_REQUIRED
+
+
+class OffsetMetadataTooLarge(KafkaError):
+    """The text beside an offset is longer than ``offset.metadata.max.bytes``."""
+
+    code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+
+
+class InvalidCommitOffsetSize(KafkaError):
+    """The offsets of one commit don't fit into a batch."""
+
+    code = ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+
+
+class InvalidGroupId(KafkaError):
+    """The group's id is empty."""
+
+    code = ErrorCode.INVALID_GROUP_ID
+
+
+class IllegalGeneration(KafkaError):
+    """The generation isn't the group's present one."""
+
+    code = ErrorCode.ILLEGAL_GENERATION
+
+
+class InconsistentGroupProtocol(KafkaError):
+    """The member's protocols don't fit those of the group."""
+
+    code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+class UnknownMemberId(KafkaError):
+    """The group has no such member."""
+
+    code = ErrorCode.UNKNOWN_MEMBER_ID
+
+
+class InvalidSessionTimeout(KafkaError):
+    """The session timeout isn't within the node's limits."""
+
+    code = ErrorCode.INVALID_SESSION_TIMEOUT
+
+
+class RebalanceInProgress(KafkaError):
+    """The group rebalances; the member should join again."""
+
+    code = ErrorCode.REBALANCE_IN_PROGRESS
+
+
+class NonEmptyGroup(KafkaError):
+    """The group has members."""
+
+    code = ErrorCode.NON_EMPTY_GROUP
+
+
+class GroupIdNotFound(KafkaError):
+    """There is no such group."""
+
+    code = ErrorCode.GROUP_ID_NOT_FOUND
+
+
+class MemberIdRequired(KafkaError):
+    """The member should join again with the id that it gets (KIP-394)."""
+
+    code = ErrorCode.MEMBER_ID_REQUIRED
+
+
+class GroupMaxSizeReached(KafkaError):
+    """The group has as many members as it may have."""
+
+    code = ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+class FencedInstanceId(KafkaError):
+    """Another member has this ``group.instance.id`` now (KIP-345)."""
+
+    code = ErrorCode.FENCED_INSTANCE_ID
+
+
+class GroupSubscribedToTopic(KafkaError):
+    """The group is subscribed to the topic, so its offsets stay (KIP-496)."""
+
+    code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
