@@ -1,0 +1,1 @@
+"""Consumer groups: what decides about a group, and what stores and answers for it."""
