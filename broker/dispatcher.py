@@ -53,7 +53,11 @@ HANDLER_MODULES: dict[int, str] = {
     20: "delete_topics",
     22: "init_producer_id",
     23: "offset_for_leader_epoch",
+    29: "acls",
+    30: "acls",
+    31: "acls",
     32: "describe_configs",
+    37: "create_partitions",
     60: "describe_cluster",
     75: "describe_topic_partitions",
 }
