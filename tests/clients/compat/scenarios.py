@@ -1,7 +1,7 @@
 """What an application does with Kafka, as scenarios over any client: ``python with_CLIENT.py BOOTSTRAP FEATURE``.
 
-The status is 0 for a pass, 1 for what is missing in the broker, and 3 where the client itself hasn't the feature; a line
-on stdout says what. The programs in Go, Node and Java keep to the same names and statuses.
+The status is 0 for a pass, 1 for what is missing in the broker, and 3 where the client itself hasn't the feature; a
+line on stdout says what.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Record:
 
 
 class Member(ABC):
-    """A consumer in a group; ``owned`` are its partitions now, ``lost`` those that were ever taken from it while it ran."""
+    """A consumer in a group; ``owned`` are its partitions now, ``lost`` those that were ever taken from it."""
 
     def __init__(self) -> None:
         self.owned: set[int] = set()
@@ -92,7 +92,7 @@ class Client(ABC):
     def produce(
         self, topic: str, partition: int, values: Sequence[bytes], codec: str = "none", first_timestamp_ms: int = 0
     ) -> None:
-        """Send all with acks=all and wait for the answers; timestamps a second apart from the first, if that isn't 0."""
+        """Send all with acks=all and wait for the answers; timestamps a second apart, unless the first is 0."""
 
     @abstractmethod
     def member(self, group: str, topic: str, instance: str | None = None, is_cooperative: bool = False) -> Member:
@@ -227,9 +227,11 @@ def groups(client: Client) -> None:
 
 
 def static(client: Client) -> None:
-    """A static member that restarts within its session gets its partitions back, and the other one feels nothing (KIP-345)."""
+    """A static member that restarts in its session gets its partitions back; the other feels nothing (KIP-345)."""
     party = Party(client, 4)
-    stays, goes = party.joins("stays"), party.joins("goes")
+    stays = party.joins("stays")
+    party.settles()
+    goes = party.joins("goes")
     party.settles()
     party.sends(40)
     party.reads_all()

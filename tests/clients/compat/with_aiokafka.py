@@ -11,7 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, Records
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import CommitFailedError, IllegalStateError
-from scenarios import PATIENCE_S, Client, Member, NotInClient, Record, new_name, require, run
+from scenarios import PATIENCE_S, Client, Member, NotInClient, Record, new_name, require, run, until
 
 POLL_MS = 100
 LOOP = asyncio.new_event_loop()
@@ -20,6 +20,10 @@ LOOP = asyncio.new_event_loop()
 def wait(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """Turn the loop until the coroutine ends."""
     return LOOP.run_until_complete(asyncio.wait_for(coroutine, PATIENCE_S))
+
+
+def wait_a_little() -> None:
+    wait(asyncio.sleep(POLL_MS / 1000))
 
 
 def recorded(found: dict[TopicPartition, list[Any]]) -> list[Record]:
@@ -51,7 +55,7 @@ class AioMember(Member):
 
     def poll(self) -> list[Record]:
         if not self._start.done():
-            wait(asyncio.sleep(POLL_MS / 1000))
+            wait_a_little()
             return []
         self._start.result()
         return recorded(wait(self._consumer.getmany(timeout_ms=POLL_MS)))
@@ -165,8 +169,11 @@ class AioClient(Client):
 
         def create_partitions() -> None:
             wait(admin.create_partitions({other: NewPartitions(3)}))
-            (found,) = wait(admin.describe_topics([other]))
-            require(len(found["partitions"]) == 3, "three partitions")
+            until(
+                lambda: len(wait(admin.describe_topics([other]))[0]["partitions"]) == 3,
+                wait_a_little,
+                "three partitions",
+            )
 
         def list_consumer_groups() -> None:
             require(group in [each[0] for each in wait(admin.list_consumer_groups())], "the group among those listed")

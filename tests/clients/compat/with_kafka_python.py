@@ -17,6 +17,7 @@ from kafka.admin import (
     ACLFilter,
     ACLOperation,
     ACLPermissionType,
+    ACLResourcePatternType,
     ConfigResource,
     ConfigResourceType,
     NewTopic,
@@ -174,14 +175,18 @@ class PythonClient(Client):
 
         def describe_acls() -> None:
             anything = ACLFilter(
-                None, "*", ACLOperation.ANY, ACLPermissionType.ANY, ResourcePatternFilter(ResourceType.ANY, None, None)
+                None,
+                "*",
+                ACLOperation.ANY,
+                ACLPermissionType.ANY,
+                ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY),
             )
             try:
                 admin.describe_acls(anything)
             except SecurityDisabledError:
                 return
 
-        (node,) = [each["node_id"] for each in admin.describe_cluster()["brokers"]]
+        (node,) = [each["broker_id"] for each in admin.describe_cluster()["brokers"]]
         return {
             "create_topics": lambda: self.create_topic(other, 1),
             "create_partitions": create_partitions,

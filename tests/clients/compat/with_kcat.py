@@ -16,7 +16,7 @@ KCAT = shutil.which("kcat") or "kcat"
 #: kcat prints records so, and so it tells of rebalances.
 FORMAT = "%p %o %s\n"
 RECORD = re.compile(rb"(\d+) (\d+) (.*)")
-REBALANCED = re.compile(rb"% Group \S+ rebalanced .*?: (?:incremental )?(assigned|revoked)(?: \(\w+\))?:(.*)")
+REBALANCED = re.compile(rb"% Group \S+ rebalanced.*?: (?:incremental )?(assign|revoke)\w*(.*)")
 POLL_S = 0.1
 
 
@@ -60,7 +60,7 @@ class KcatMember(Member):
         for line in self._process.stderr:
             if match := REBALANCED.search(line):
                 partitions = [int(number) for number in re.findall(rb"\[(\d+)\]", match[2])]
-                (self.gains if match[1] == b"assigned" else self.loses)(partitions)
+                (self.gains if match[1] == b"assign" else self.loses)(partitions)
 
     def poll(self) -> list[Record]:
         records = []
