@@ -15,6 +15,7 @@ from walrusmq.broker.data_folder import DataFolder, MetadataMissing
 from walrusmq.broker.deadlines import GRAIN_S, Deadlines
 from walrusmq.broker.dispatcher import Dispatcher, EncodedResponse
 from walrusmq.broker.fetch_sessions import FetchSessions
+from walrusmq.broker.groups.coordinator import GroupCoordinator
 from walrusmq.broker.held_appends import HeldAppends
 from walrusmq.broker.image import ClusterImage
 from walrusmq.broker.image_cache import MAX_ENCODED_ANSWERS, ImageCache
@@ -84,6 +85,7 @@ class Node:
         self.led = LedPartitions(self)
         self.partitions_by_id = self.led.by_id
         self.partitions_by_name = self.led.by_name
+        self.coordinator = GroupCoordinator(self)
         self._dispatcher = Dispatcher(self)
         self._monitor = Monitor(self)
         self.listener = Listener(
@@ -122,6 +124,8 @@ class Node:
         self.incarnation = await self.propose(self._registration())
         self.led.open_all()
         self.image.subscribe(self.led.follow)
+        self.coordinator.start()
+        self._opened.push_async_callback(self.coordinator.stop)
         self._monitor.start()
         self._opened.push_async_callback(self._monitor.stop)
         self._expire_deadlines()

@@ -211,6 +211,28 @@ class Settings:
         Integer(0, MAX_INT64), MAX_INT64, "Sync a log when its oldest unsynced record is so old. Topics: flush.ms."
     )
 
+    # Consumer groups
+    group_min_session_timeout_ms: int = kafkas(
+        Integer(1), 6000, "Shortest session timeout that a member of a consumer group may ask for."
+    )
+    group_max_session_timeout_ms: int = kafkas(
+        Integer(1), 1_800_000, "Longest session timeout that a member of a consumer group may ask for."
+    )
+    group_initial_rebalance_delay_ms: int = kafkas(
+        Integer(0), 0, "How long the first rebalance of an empty group waits for more members."
+    )
+    group_max_size: int = kafkas(Integer(1), MAX_INT32, "Most members of one consumer group.")
+    offset_metadata_max_bytes: int = kafkas(Integer(0), 4096, "Longest text that a client may store beside an offset.")
+    offsets_retention_minutes: int = kafkas(
+        Integer(1), 10_080, "How long the offsets of a group without members, or that nobody reads any more, are kept."
+    )
+    offsets_retention_check_interval_ms: int = kafkas(
+        Integer(1, MAX_INT64), 600_000, "How often expired offsets are looked for."
+    )
+    offsets_topic_num_partitions: int = kafkas(
+        Integer(1), 50, "Partitions of __consumer_offsets, when it is made; they never change."
+    )
+
     # Limits
     socket_request_max_bytes: int = kafkas(
         Integer(1), 104_857_600, "Largest request; a larger one closes its connection."

@@ -35,6 +35,8 @@ class Member:
     is_new: bool = True
     """It has never been answered a JoinGroup, and so can't send heartbeats."""
     assignment: bytes = b""
+    protocol_type: str | None = None
+    """What it joined with; the first member's is the group's."""
 
     def metadata(self, protocol: str | None) -> bytes:
         """What the member says about a protocol; empty if it can't do it."""

@@ -85,5 +85,6 @@ def _version(value: OffsetCommitValue | GroupMetadataValue) -> int:
 
 
 def _decoded(kind: type, version: int, data: bytes) -> Any:
+    message: Any
     message, _ = codec(kind, version).decode(memoryview(data), _PREFIX.size)
     return message

@@ -1,0 +1,66 @@
+"""OffsetDelete: forget a group's offsets of topics that it isn't subscribed to (KIP-496)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from walrusmq.broker.context import Context
+from walrusmq.broker.dispatcher import handles
+from walrusmq.protocol.errors import ErrorCode, GroupIdNotFound, KafkaError, NonEmptyGroup
+from walrusmq.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from walrusmq.broker.node import Node
+
+CONSUMERS = "consumer"
+
+
+@handles(OffsetDeleteRequest)
+async def offset_delete(request: OffsetDeleteRequest, context: Context) -> OffsetDeleteResponse:
+    """Answer each partition; an offset that isn't there counts as deleted."""
+    node = context.node
+    try:
+        subscribed = _subscribed(request.group_id, node)
+    except KafkaError as error:
+        return OffsetDeleteResponse(error_code=error.code)
+    response = OffsetDeleteResponse()
+    deletable = []
+    parts = []
+    for topic in request.topics:
+        answered = OffsetDeleteResponseTopic(name=topic.name)
+        response.topics.append(answered)
+        known = node.image.topics_by_name.get(topic.name)
+        for partition in topic.partitions:
+            index = partition.partition_index
+            part = OffsetDeleteResponsePartition(partition_index=index)
+            answered.partitions.append(part)
+            if known is None or not 0 <= index < len(known.partitions):
+                part.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif topic.name in subscribed:
+                part.error_code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+            else:
+                deletable.append((topic.name, index))
+                parts.append(part)
+    try:
+        await node.coordinator.delete_offsets(request.group_id, deletable)
+    except KafkaError as error:
+        for part in parts:
+            part.error_code = error.code
+    return response
+
+
+def _subscribed(group_id: str, node: Node) -> set[str]:
+    """The topics whose offsets stay. Raises why the group's offsets can't be deleted at all."""
+    group = node.coordinator.group_for(group_id, create=False)
+    if group is None:
+        raise GroupIdNotFound(f"there is no group {group_id}")
+    if group.is_empty:
+        return set()
+    if group.protocol_type != CONSUMERS:
+        raise NonEmptyGroup(f"group {group_id} has members whose topics aren't known")
+    return group.subscribed_topics()
