@@ -76,6 +76,8 @@ class Group:
         self._is_initial = False
         self._initial_delay_left_ms = 0
         self._joined_during_delay = False
+        self._has_lost_members = False
+        """Whether the generation's assignments speak of members that aren't there any more."""
 
     @classmethod
     def restored(cls, group_id: str, value: GroupMetadataValue, limits: GroupLimits, now_ms: int) -> Group:
@@ -331,7 +333,7 @@ class Group:
         ):
             # the answer got lost, or the member only asks where the group is
             self._touch(member, now_ms)
-            self._reply_join(to, member, self._is_told_of_members(member))
+            self._reply_join(to, member, member.member_id == self.leader)
             return
         self._update(member, joining)
         self._wait_for_join(member_id, to)
@@ -377,7 +379,7 @@ class Group:
         # in the old one's place, so that the order of members stays
         self.members = {new.member_id if key == old_id else key: value for key, value in self.members.items()}
         self.members[new.member_id] = new
-        self._protocol_counts.subtract({name for name, _ in old.protocols})
+        self._uncount(old)
         self._protocol_counts.update({name for name, _ in new.protocols})
         self._static_ids[new.instance_id] = new.member_id
         if was_leader:
@@ -417,16 +419,10 @@ class Group:
 
     def _go_on(self, now_ms: int) -> None:
         """Members have gone: the others may have to share anew, or have waited for those."""
-        if self.state in _WITH_ASSIGNMENTS and self._missing_members():
+        if self.state in _WITH_ASSIGNMENTS and self._has_lost_members:
             self._prepare_rebalance(now_ms)
         elif self.state is GroupState.PREPARING_REBALANCE:
             self._complete_join_if_all_joined(now_ms)
-
-    def _missing_members(self) -> bool:
-        """Whether the generation's assignments speak of members that aren't there any more."""
-        return self._has_lost_members
-
-    _has_lost_members = False
 
     def _prepare_rebalance(self, now_ms: int) -> None:
         error = RebalanceInProgress(f"group {self.group_id} is rebalancing")
@@ -500,7 +496,7 @@ class Group:
             member.is_new = False
             self._touch(member, now_ms)
             if to is not None:
-                self._reply_join(to, member, self._is_told_of_members(member))
+                self._reply_join(to, member, member.member_id == self.leader)
 
     def _end_sync(self, error: KafkaError | None, now_ms: int) -> None:
         assignments, self._assignments = self._assignments, None
@@ -575,8 +571,16 @@ class Group:
         if member.instance_id is not None:
             self._static_ids[member.instance_id] = member.member_id
 
+    def _uncount(self, member: Member) -> None:
+        """Count a member's protocols no more; names that nobody has are forgotten, so that they can't pile up."""
+        counts = self._protocol_counts
+        for name in {name for name, _ in member.protocols}:
+            counts[name] -= 1
+            if not counts[name]:
+                del counts[name]
+
     def _update(self, member: Member, joining: Member) -> None:
-        self._protocol_counts.subtract({name for name, _ in member.protocols})
+        self._uncount(member)
         self._protocol_counts.update({name for name, _ in joining.protocols})
         member.protocols = joining.protocols
         member.session_timeout_ms = joining.session_timeout_ms
@@ -586,7 +590,7 @@ class Group:
         """Take a member out; ``error`` goes to what it waits for."""
         self._fail_waiting(member_id, error)
         member = self.members.pop(member_id)
-        self._protocol_counts.subtract({name for name, _ in member.protocols})
+        self._uncount(member)
         self._missing_syncs.discard(member_id)
         self._has_lost_members = True
         if member.instance_id is not None:
@@ -662,9 +666,6 @@ class Group:
 
     def _refuse_join(self, to: object, member_id: str, error: KafkaError) -> None:
         self._effects.append(Reply(to, refused_join(member_id, error)))
-
-    def _is_told_of_members(self, member: Member) -> bool:
-        return member.member_id == self.leader
 
     def _reply_join(
         self,
