@@ -74,6 +74,7 @@ class RepeatedProduce:
 
     __slots__ = (
         "_acks",
+        "_aside",
         "_context",
         "_form",
         "_partition",
@@ -93,6 +94,7 @@ class RepeatedProduce:
         self.route = route
         self._context = context
         self._partition = partition
+        self._aside = partition.store.aside
         self._acks = request.acks
         self._timeout_s = min(max(request.timeout_ms, 0) / 1000, MAX_WAIT_S)
         self._topic = TopicProduceData(name=topic.name, topic_id=topic.topic_id)
@@ -129,7 +131,7 @@ class RepeatedProduce:
         """Serve the request if it begins like the remembered one; None if it doesn't."""
         size = len(frame)
         partition = self._partition
-        if size < self._unpacked_bytes or not partition.is_open:
+        if size < self._unpacked_bytes or not partition.is_open or self._aside.is_active:
             return None
         head, self.correlation_id, prefix, batch_bytes = self._unpack(frame)
         if head + prefix != self._prefix:

@@ -19,7 +19,7 @@ from walrusmq.protocol.errors import (
 from walrusmq.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 from walrusmq.protocol.records.header import TransactionsNotSupported
 from walrusmq.protocol.records.legacy import NotOneBatch
-from walrusmq.segments.partition import Partition
+from walrusmq.segments.partition import Appended, Partition, SegmentStopped
 
 if TYPE_CHECKING:
     from walrusmq.broker.node import Node
@@ -72,6 +72,10 @@ class ProduceAnswer:
             try:
                 if error is not None:
                     raise error
+                aside = partition.store.aside
+                if aside.is_active and aside.takes(partition):
+                    self.append_aside(partition, kept, part)
+                    return
                 if not partition.is_open:
                     self.hold(partition, kept, part)
                     return
@@ -84,6 +88,32 @@ class ProduceAnswer:
                 self._finish()
 
         self._context.node.held_appends.add(partition, batch, opened)
+        self._waits[key] = part
+        self._is_held = True
+
+    def append_aside(self, partition: Partition, batch: memoryview, part: PartitionProduceResponse) -> None:
+        """Have the batch appended off the loop, because the disk is slow."""
+        key = id(part)
+
+        def appended(outcome: Appended | KafkaError, kept: memoryview) -> None:
+            end_offset = None
+            if isinstance(outcome, Appended):
+                end_offset = note(self._context.node, partition, outcome, len(kept), part)
+            if self._waits.pop(key, None) is None:
+                return
+            try:
+                if isinstance(outcome, SegmentStopped):
+                    self.hold(partition, kept, part)
+                elif isinstance(outcome, KafkaError):
+                    raise outcome
+                elif end_offset is not None:
+                    self.wait(partition, end_offset, part)
+            except KafkaError as refusal:
+                fail(part, refusal, partition)
+            if not self._waits:
+                self._finish()
+
+        partition.store.aside.add(partition, batch, appended)
         self._waits[key] = part
         self._is_held = True
 
@@ -146,12 +176,18 @@ def append(node: Node, partition: Partition, batch: memoryview, part: PartitionP
 
     Raises the KafkaError that says why it wasn't written.
     """
-    base_offset, end_offset, part.log_append_time_ms, is_acknowledged = partition.append(batch, node.clock.now_ms())
-    part.base_offset = base_offset
+    return note(node, partition, partition.append(batch, node.clock.now_ms()), len(batch), part)
+
+
+def note(
+    node: Node, partition: Partition, appended: Appended, batch_bytes: int, part: PartitionProduceResponse
+) -> int | None:
+    """Answer and count what was appended; returns as `append` does."""
+    part.base_offset, end_offset, part.log_append_time_ms, is_acknowledged = appended
     part.log_start_offset = partition.log_start_offset
     metrics = node.metrics
-    metrics.entries_appended += end_offset - base_offset
-    metrics.bytes_appended += len(batch)
+    metrics.entries_appended += end_offset - part.base_offset
+    metrics.bytes_appended += batch_bytes
     return None if is_acknowledged else end_offset
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from contextlib import suppress
 
 from walrusmq.segments.checkpoint import TrustedPoint
 from walrusmq.segments.facts import NO_TIMESTAMP, OpenSegment
-from walrusmq.segments.files import Files
+from walrusmq.segments.files import Buffer, Files
 from walrusmq.segments.handles import LogFile, OpenFile
 from walrusmq.segments.index_files import IndexFiles
 from walrusmq.segments.indexes import SegmentIndexes
@@ -32,6 +33,7 @@ class OpenLog:
         "indexes",
         "is_rewound",
         "position",
+        "pwrite",
         "started_ms",
         "sync_error",
         "synced_max_timestamp",
@@ -44,6 +46,8 @@ class OpenLog:
         self.facts = facts
         self.file = file
         self._files = files
+        self.pwrite: Callable[[int, Buffer, int], int] = files.pwrite
+        """What writes a batch; while a thread does, something else stands here (see `aside`)."""
         self.folder = folder
         self.indexes = SegmentIndexes(facts.first_offset)
         self.index_files = IndexFiles(files, folder, facts.id)
@@ -101,7 +105,7 @@ class OpenLog:
             handle.was_used = True
         size = len(batch)
         try:
-            if self._files.pwrite(handle.fd, batch, position) != size:
+            if self.pwrite(handle.fd, batch, position) != size:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError:
             self.has_leftover = True

@@ -34,6 +34,7 @@ from walrusmq.protocol.records.header import (
 )
 from walrusmq.segments import lookups, sealing
 from walrusmq.segments.acknowledgements import Acknowledged, Acknowledgements
+from walrusmq.segments.aside import SLOW_WRITE_S
 from walrusmq.segments.chain import Chain
 from walrusmq.segments.checkpoint import TrustedPoint
 from walrusmq.segments.commit import LogSync
@@ -55,8 +56,6 @@ logger = logging.getLogger("walrusmq.segments")
 
 _new_tuple = tuple.__new__
 """Makes an `Appended` at half the price of its own constructor."""
-SLOW_WRITE_S = 0.05
-"""A write that held the event loop for longer is counted: heartbeats and other clients waited for it."""
 
 
 class SegmentStopped(NotLeaderOrFollower):
@@ -79,6 +78,7 @@ class Partition:
 
     __slots__ = (
         "_after_max_ms",
+        "_aside",
         "_before_max_ms",
         "_config",
         "_flush_offset",
@@ -124,6 +124,7 @@ class Partition:
         log_start_offset: int,
     ) -> None:
         self.store = store
+        self._aside = store.aside
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
@@ -191,6 +192,8 @@ class Partition:
         Raises SegmentStopped while the segment is being sealed, KafkaStorageError when the disk refuses, and what
         `check_batch` and the topic's limits have against the batch. Whatever is raised, nothing was written.
         """
+        if self._aside.is_active:
+            self._aside.join(self)
         if not self.is_open:
             raise self._stopped()
         size = len(batch)
@@ -227,8 +230,9 @@ class Partition:
             if producer_id >= 0:
                 self.producers.await_again(producer_id, epoch, sequence)
             raise self._refused(error) from error
-        if perf_counter() - started > SLOW_WRITE_S:
-            self.store.counters.slow_writes += 1
+        seconds = perf_counter() - started
+        if seconds > SLOW_WRITE_S:
+            self._aside.note_slow_write(self, seconds)
         if self.store.write_problems:
             self.store.write_problems.pop(self, None)
         end_offset = log.end_offset
@@ -361,6 +365,7 @@ class Partition:
         """
         assert not self.is_open, "a segment is stopped before it is sealed"
         if self.sealed is None:
+            await self._aside.settle(self)
             self.sealed = await sealing.seal(self)
         return self.sealed
 

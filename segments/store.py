@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
+from walrusmq.segments.aside import AsideAppends
 from walrusmq.segments.background import Background
 from walrusmq.segments.chain import Chain
 from walrusmq.segments.checkpoint import Points, TrustedPoint, take_marker
@@ -67,6 +68,7 @@ class SegmentStore:
         self.handles = HandlePool(files, max_open_files or DEFAULT_OPEN_FILES)
         self.commit = CommitThread(files, fsync_interval_ms, self.counters)
         self.background = Background()
+        self.aside = AsideAppends(files, self.counters, clock.now_ms)
         self.index_cache = IndexCache()
         self.write_problems: dict[Partition, OSError] = {}
         """Partitions whose last append the disk refused."""
@@ -92,6 +94,7 @@ class SegmentStore:
 
     async def stop(self) -> None:
         """Sync all, leave the exact ends for the next start, and let go of every file and thread."""
+        await self.aside.stop()
         await close_partitions(self)
 
     def __iter__(self) -> Iterator[Partition]:

@@ -16,4 +16,4 @@ class StoreCounters:
         self.failed_syncs = 0
         self.failed_writes = 0
         self.slow_writes = 0
-        """Appends that held the event loop for longer than SLOW_WRITE_S."""
+        """Writes of batches that took longer than SLOW_WRITE_S, on the event loop or, after one, on the thread."""

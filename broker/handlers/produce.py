@@ -73,7 +73,10 @@ def produce(request: ProduceRequest, context: Context) -> Any:
             try:
                 if batch is None or (version < FIRST_VERSION_WITH_ZSTD and is_zstd(batch)):
                     refuse_batch(batch)
-                if partition.is_open:
+                if node.store.aside.is_active and node.store.aside.takes(partition):
+                    answer = answer or ProduceAnswer(response, acks, context)
+                    answer.append_aside(partition, batch, part)
+                elif partition.is_open:
                     end_offset = append(node, partition, batch, part)
                     if end_offset is None:
                         continue
