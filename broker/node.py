@@ -175,6 +175,11 @@ class Node:
         return problems
 
     @property
+    def metadata_term(self) -> int:
+        """The term in which the metadata log takes commands now."""
+        return self._log.term
+
+    @property
     def is_metadata_refused(self) -> bool:
         """Whether the disk refused the last command of the metadata log; the next one tries again."""
         return self._log.is_disk_failing

@@ -70,6 +70,10 @@ class Files(Protocol):
         """What an ordinary user may still write to the file system of `path`."""
         ...
 
+    def total_bytes(self, path: str, /) -> int:
+        """The size of the file system of `path`."""
+        ...
+
     def remove_tree(self, path: str, /) -> None:
         """Remove a folder with all in it; nothing happens where there is none."""
         ...
@@ -137,6 +141,10 @@ class OsFiles:
     def free_bytes(self, path: str, /) -> int:
         found = os.statvfs(path)
         return found.f_bavail * found.f_frsize
+
+    def total_bytes(self, path: str, /) -> int:
+        found = os.statvfs(path)
+        return found.f_blocks * found.f_frsize
 
     def remove_tree(self, path: str, /) -> None:
         try:

@@ -50,8 +50,8 @@ def test_each_filter_to_delete_by_is_refused(version: int) -> None:
         permission_type=ANY,
     )
     response = answer(delete_acls, DeleteAclsRequest(filters=[wanted, wanted]), FakeNode(), version)
-    refusal = (ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.", [])
-    answered = [(each.error_code, each.error_message, each.matching_acls) for each in response.filter_results]
+    refusal = (ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.", 0)
+    answered = [(each.error_code, each.error_message, len(each.matching_acls)) for each in response.filter_results]
     assert answered == [refusal, refusal]
 
 
