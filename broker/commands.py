@@ -19,6 +19,9 @@ from walrusmq.protocol.schema import struct as declared_struct
 FEATURE_LEVEL = 1
 """The highest feature level that this version knows: which commands, in which versions, may be proposed."""
 
+ALL_NODES = ""
+"""The name under which configs of all nodes stand."""
+
 _PREFIX = struct.Struct(">hh")
 
 

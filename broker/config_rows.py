@@ -75,8 +75,14 @@ def node_synonyms(name: str, settings: Settings) -> tuple[Synonym, ...]:
         return (Synonym(name, fixed.value, ConfigSource.DEFAULT),)
     setting = SETTINGS[name]
     levels: list[Synonym] = []
-    if settings.source(name) is not Source.DEFAULT:
-        levels.append(Synonym(name, settings.text(name), ConfigSource.NODE_AT_START))
+    for changed, source in (
+        (settings.for_this_node, ConfigSource.NODE_AT_RUN_TIME),
+        (settings.for_all_nodes, ConfigSource.CLUSTER_AT_RUN_TIME),
+    ):
+        if name in changed:
+            levels.append(Synonym(name, setting.render(changed[name]), source))
+    if settings.source_at_start(name) is not Source.DEFAULT:
+        levels.append(Synonym(name, setting.render(settings.value_at_start(name)), ConfigSource.NODE_AT_START))
     if setting.default is not None:
         levels.append(Synonym(name, setting.render(setting.default), ConfigSource.DEFAULT))
     return tuple(levels)

@@ -67,9 +67,11 @@ HANDLER_MODULES: dict[int, str] = {
     30: "acls",
     31: "acls",
     32: "describe_configs",
+    33: "alter_configs",
     35: "describe_log_dirs",
     37: "create_partitions",
     42: "delete_groups",
+    44: "alter_configs",
     46: "list_partition_reassignments",
     47: "offset_delete",
     48: "describe_client_quotas",
@@ -77,6 +79,7 @@ HANDLER_MODULES: dict[int, str] = {
     55: "describe_quorum",
     60: "describe_cluster",
     61: "describe_producers",
+    74: "list_config_resources",
     75: "describe_topic_partitions",
 }
 _functions: dict[type, Function] = {}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from walrusmq.broker.commands import (
+    ALL_NODES,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
@@ -20,6 +22,7 @@ from walrusmq.protocol.errors import UnknownTopicOrPartition
 if TYPE_CHECKING:
     from walrusmq.broker.image_parts import PartitionImage, RolledOver, TopicImage
     from walrusmq.broker.node import Node
+    from walrusmq.segments.log_config import LogConfig
     from walrusmq.segments.partition import Partition
 
 logger = logging.getLogger("walrusmq.partitions")
@@ -103,8 +106,19 @@ class LedPartitions:
             partition.move_log_start(command.log_start_offset)
 
     def _configure(self, command: SetConfigs) -> None:
-        topic = self._node.image.topics_by_name.get(command.name)
-        if command.resource_type == ResourceType.TOPIC and topic is not None:
-            config = log_config(topic.configs, self._node.settings)
+        topics = self._node.image.topics_by_name
+        if command.resource_type == ResourceType.TOPIC:
+            self._set_configs((topics[command.name],))
+        elif command.name in (ALL_NODES, str(self._node.node_id)):
+            self._node.take_changed_settings()
+            self._set_configs(topics.values())
+
+    def _set_configs(self, topics: Iterable[TopicImage]) -> None:
+        """Have the topics' partitions go by the configs of the image; those that have the same share them."""
+        shared: dict[frozenset[tuple[str, str]], LogConfig] = {}
+        for topic in topics:
+            own = frozenset(topic.configs.items())
+            if own not in shared:
+                shared[own] = log_config(topic.configs, self._node.settings)
             for partition in self.by_id.get(topic.id, {}).values():
-                partition.config = config
+                partition.config = shared[own]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import logging
 import os
 from typing import TYPE_CHECKING, Any
 
 import walrusmq
 from walrusmq.broker.clock import Clock, SystemClock
-from walrusmq.broker.commands import CommandListener, RegisterNode, encode_command
+from walrusmq.broker.commands import ALL_NODES, CommandListener, RegisterNode, encode_command
 from walrusmq.broker.data_folder import DataFolder, MetadataMissing
 from walrusmq.broker.deadlines import GRAIN_S, Deadlines
 from walrusmq.broker.dispatcher import Dispatcher, EncodedResponse
@@ -57,7 +58,9 @@ class Node:
     """
 
     def __init__(self, settings: Settings, *, files: Files | None = None, clock: Clock | None = None) -> None:
-        self.settings = settings
+        #: A copy: what is changed at run time changes it.
+        self.settings = copy.copy(settings)
+        settings = self.settings
         self.clock: Clock = clock if clock is not None else SystemClock()
         self.files: Files = files if files is not None else OsFiles()
         self.node_id = -1
@@ -154,6 +157,12 @@ class Node:
         """
         return await self._log.propose(encode_command(command, self.image.feature_level))
 
+    def take_changed_settings(self) -> None:
+        """Go by the settings that the image has for all nodes and for this one."""
+        configs = self.image.node_configs
+        self.settings.change(configs.get(ALL_NODES, {}), configs.get(str(self.node_id), {}))
+        self.listener.limits = _limits(self.settings)
+
     def advertised_address(self, connection: Connection) -> tuple[str, int]:
         """The address that a client is told for this node: the setting's, else the one by which it reached us."""
         advertised = self.settings.advertised_listener
@@ -216,6 +225,7 @@ class Node:
         )
         self._opened.push_async_callback(self._stop_log)
         await self._log.start()
+        self.take_changed_settings()
 
     async def _stop_log(self) -> None:
         await self.rollovers.finish()

@@ -8,6 +8,7 @@ meaning; sizes are bytes, durations milliseconds.
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any, Literal, NamedTuple
@@ -23,6 +24,8 @@ from walrusmq.broker.setting_types import (
     Text,
     ValueType,
 )
+
+logger = logging.getLogger("walrusmq.settings")
 
 #: Variables with this prefix are ours: an unknown one is a spelling mistake and stops the start.
 ENVIRONMENT_PREFIX = "WALRUS_"
@@ -62,16 +65,22 @@ class Source(Enum):
     FILE = "file"
     ENVIRONMENT = "environment"
     FLAG = "flag"
+    ALL_NODES = "set for all nodes at run time"
+    THIS_NODE = "set for this node at run time"
 
 
 class Setting(NamedTuple):
-    """A row of the table. ``default`` None: unset, and ``meaning`` says what then happens."""
+    """A row of the table. ``default`` None: unset, and ``meaning`` says what then happens.
+
+    ``is_changeable``: whether clients can change it while the node runs.
+    """
 
     name: str
     type: ValueType
     default: Any
     meaning: str
     is_kafkas: bool
+    is_changeable: bool = False
 
     @property
     def flag(self) -> str:
@@ -90,14 +99,16 @@ class Setting(NamedTuple):
         return None if value is None else self.type.render(value)
 
 
-def ours(value_type: ValueType, default: Any, meaning: str) -> Any:
+def ours(value_type: ValueType, default: Any, meaning: str, *, is_changeable: bool = False) -> Any:
     """A setting that works differently from any of Kafka's, or that Kafka doesn't have."""
-    return dataclasses.field(default=default, metadata={"row": (value_type, default, meaning, False)})
+    row = (value_type, default, meaning, False, is_changeable)
+    return dataclasses.field(default=default, metadata={"row": row})
 
 
-def kafkas(value_type: ValueType, default: Any, meaning: str) -> Any:
+def kafkas(value_type: ValueType, default: Any, meaning: str, *, is_changeable: bool = False) -> Any:
     """A setting with Kafka's name and Kafka's meaning."""
-    return dataclasses.field(default=default, metadata={"row": (value_type, default, meaning, True)})
+    row = (value_type, default, meaning, True, is_changeable)
+    return dataclasses.field(default=default, metadata={"row": row})
 
 
 def _open_file_share() -> int:
@@ -152,33 +163,45 @@ class Settings:
         Integer(1, 32767), 1, "Replicas of a topic that is created without a number."
     )
     message_max_bytes: int = kafkas(
-        Integer(0), 1048588, "Largest record batch, as sent (compressed). Topics: max.message.bytes."
+        Integer(0),
+        1048588,
+        "Largest record batch, as sent (compressed). Topics: max.message.bytes.",
+        is_changeable=True,
     )
     log_message_timestamp_type: Literal["CreateTime", "LogAppendTime"] = kafkas(
         Choice("CreateTime", "LogAppendTime"),
         "CreateTime",
         "Keep the producer's timestamps, or stamp batches on arrival. Topics: message.timestamp.type.",
+        is_changeable=True,
     )
     log_message_timestamp_before_max_ms: int = kafkas(
         Integer(0, MAX_INT64),
         MAX_INT64,
         "How far a producer's timestamp may lie in the past. Topics: message.timestamp.before.max.ms.",
+        is_changeable=True,
     )
     log_message_timestamp_after_max_ms: int = kafkas(
         Integer(0, MAX_INT64),
         3_600_000,
         "How far a producer's timestamp may lie in the future. Topics: message.timestamp.after.max.ms.",
+        is_changeable=True,
     )
 
     # Segments and retention
     max_segment_entries: int = ours(
-        Integer(1, MAX_INT64), 1_000_000, "Entries after which a segment is sealed. Topics: walrus.segment.entries."
+        Integer(1, MAX_INT64),
+        1_000_000,
+        "Entries after which a segment is sealed. Topics: walrus.segment.entries.",
+        is_changeable=True,
     )
     log_segment_bytes: int = kafkas(
-        Integer(1 << 20), 1 << 30, "Bytes after which a segment is sealed. Topics: segment.bytes."
+        Integer(1 << 20), 1 << 30, "Bytes after which a segment is sealed. Topics: segment.bytes.", is_changeable=True
     )
     log_roll_ms: int = kafkas(
-        Integer(1, MAX_INT64), 604_800_000, "Age at which a segment that isn't empty is sealed. Topics: segment.ms."
+        Integer(1, MAX_INT64),
+        604_800_000,
+        "Age at which a segment that isn't empty is sealed. Topics: segment.ms.",
+        is_changeable=True,
     )
     monitor_check_ms: int = ours(
         Integer(1), 10_000, "How often the open segments are looked at; full ones are sealed then, if not before."
@@ -187,11 +210,13 @@ class Settings:
         Integer(-1, MAX_INT64),
         604_800_000,
         "Age at which sealed segments are removed; -1: never. Topics: retention.ms.",
+        is_changeable=True,
     )
     log_retention_bytes: int = kafkas(
         Integer(-MAX_INT64 - 1, MAX_INT64),
         -1,
         "Size of a partition above which its oldest sealed segments are removed; -1: any. Topics: retention.bytes.",
+        is_changeable=True,
     )
     log_retention_check_interval_ms: int = kafkas(
         Integer(1, MAX_INT64), 300_000, "How often retention looks for segments to remove."
@@ -205,10 +230,16 @@ class Settings:
     )
     fsync_interval_ms: int = ours(Integer(1), 1000, "How often files are synced where fsync is interval.")
     log_flush_interval_messages: int = kafkas(
-        Integer(1, MAX_INT64), MAX_INT64, "Sync a log whenever it has gained so many records. Topics: flush.messages."
+        Integer(1, MAX_INT64),
+        MAX_INT64,
+        "Sync a log whenever it has gained so many records. Topics: flush.messages.",
+        is_changeable=True,
     )
     log_flush_interval_ms: int = kafkas(
-        Integer(0, MAX_INT64), MAX_INT64, "Sync a log when its oldest unsynced record is so old. Topics: flush.ms."
+        Integer(0, MAX_INT64),
+        MAX_INT64,
+        "Sync a log when its oldest unsynced record is so old. Topics: flush.ms.",
+        is_changeable=True,
     )
 
     # Consumer groups
@@ -238,8 +269,10 @@ class Settings:
         Integer(1), 104_857_600, "Largest request; a larger one closes its connection."
     )
     fetch_max_bytes: int = kafkas(Integer(1024), 57_671_680, "Most record bytes in one answer to a Fetch request.")
-    max_connections: int = kafkas(Integer(0), 10_000, "Client connections at one time.")
-    max_connections_per_ip: int = kafkas(Integer(0), MAX_INT32, "Client connections at one time from one address.")
+    max_connections: int = kafkas(Integer(0), 10_000, "Client connections at one time.", is_changeable=True)
+    max_connections_per_ip: int = kafkas(
+        Integer(0), MAX_INT32, "Client connections at one time from one address.", is_changeable=True
+    )
     connections_max_idle_ms: int = kafkas(
         Integer(1, MAX_INT64), 600_000, "Idle time after which a client's connection is closed."
     )
@@ -282,6 +315,10 @@ class Settings:
     sources: dict[str, Source] = dataclasses.field(default_factory=dict)
     #: The file that was read, if any.
     file: str | None = None
+    #: What was set for all nodes at run time, and what for this one, by dotted name.
+    for_all_nodes: dict[str, Any] = dataclasses.field(default_factory=dict)
+    for_this_node: dict[str, Any] = dataclasses.field(default_factory=dict)
+    _at_start: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def load(
@@ -308,11 +345,19 @@ class Settings:
 
     def source(self, name: str) -> Source:
         """Where the value of the setting with this dotted name came from."""
+        if name in self.for_this_node:
+            return Source.THIS_NODE
+        if name in self.for_all_nodes:
+            return Source.ALL_NODES
+        return self.source_at_start(name)
+
+    def source_at_start(self, name: str) -> Source:
+        """Where the value that the node was started with came from."""
         return self.sources.get(name, Source.DEFAULT)
 
     def is_given(self, name: str) -> bool:
         """Whether anybody set it, even to its default."""
-        return name in self.sources
+        return name in self.sources or name in self.for_all_nodes or name in self.for_this_node
 
     def origin(self, name: str) -> str:
         """The source in words, with the flag, variable or file that said so."""
@@ -322,9 +367,27 @@ class Settings:
         """The value of the setting with this dotted name."""
         return getattr(self, SETTINGS[name].attribute)
 
+    def value_at_start(self, name: str) -> Any:
+        """The value that the node was started with."""
+        return self._at_start[name] if name in self._at_start else self.value(name)
+
     def text(self, name: str) -> str | None:
         """The value as text, None if it is unset."""
         return SETTINGS[name].render(self.value(name))
+
+    def change(self, for_all_nodes: Mapping[str, str], for_this_node: Mapping[str, str]) -> None:
+        """Take what is set at run time, in place of all that was before; the node's own wins.
+
+        A value that this version can't take, which another one has stored, is left out with a warning.
+        """
+        for name, value in self._at_start.items():
+            setattr(self, SETTINGS[name].attribute, value)
+        self.for_all_nodes = _changes(for_all_nodes)
+        self.for_this_node = _changes(for_this_node)
+        changed = self.for_all_nodes | self.for_this_node
+        self._at_start = {name: self.value(name) for name in changed}
+        for name, value in changed.items():
+            setattr(self, SETTINGS[name].attribute, value)
 
     def _take(self, items: Iterable[tuple[str, str]], source: Source) -> None:
         for name, text in items:
@@ -376,6 +439,20 @@ SETTINGS: dict[str, Setting] = {
 }
 
 
+def _changes(texts: Mapping[str, str]) -> dict[str, Any]:
+    """The values of the changeable settings among these."""
+    values = {}
+    for name, text in texts.items():
+        setting = SETTINGS.get(name)
+        try:
+            if setting is None or not setting.is_changeable:
+                raise ValueError(text)
+            values[name] = setting.type.parse(text)
+        except ValueError:
+            logger.warning("%s was set to %r at run time, which this version can't take: left out", name, text)
+    return values
+
+
 def _named(environ: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     """Those variables that are settings, by dotted name."""
     for variable, text in environ.items():
@@ -422,6 +499,8 @@ def _origin(name: str, source: Source, file: str | None) -> str:
             return f"environment {ENVIRONMENT_PREFIX}{dashes.replace('-', '_').upper()}"
         case Source.FLAG:
             return f"flag --{dashes}"
+        case Source.ALL_NODES | Source.THIS_NODE:
+            return str(source.value)
 
 
 def unknown_setting(name: str, source: Source, file: str | None = None) -> UnknownSetting:

@@ -228,6 +228,13 @@ def retention(configs: Mapping[str, str], settings: Settings) -> Retention:
     return Retention(_value("retention.ms", configs, settings), _value("retention.bytes", configs, settings))
 
 
+def inherited_text(name: str, settings: Settings) -> str:
+    """The value of a topic's config where the topic says nothing."""
+    value = node_synonyms(TOPIC_CONFIGS[name].node_config, settings)[0].value
+    assert value is not None
+    return value
+
+
 def describe(configs: Mapping[str, str], settings: Settings) -> list[ConfigRow]:
     """All of a topic's configs, by name, with where their values come from."""
     return [_row(config, configs.get(config.name), settings) for config in TOPIC_CONFIGS.values()]

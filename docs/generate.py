@@ -61,10 +61,11 @@ def settings() -> str:
             "unset" if default is None else f"`{default}`",
             setting.type.allowed,
             "yes" if setting.is_kafkas else "",
+            "yes" if setting.is_changeable else "",
             setting.meaning,
         )
 
-    return table(("setting", "default", "allowed", "Kafka's", "meaning"), map(row, SETTINGS.values()))
+    return table(("setting", "default", "allowed", "Kafka's", "at run time", "meaning"), map(row, SETTINGS.values()))
 
 
 def metrics() -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from walrusmq.broker.broker_configs import describe_node
+from walrusmq.broker.broker_configs import describe_all_nodes, describe_node, is_this_node
+from walrusmq.broker.config_changes import KINDS_ELSEWHERE
 from walrusmq.broker.config_rows import ConfigRow, select
 from walrusmq.broker.dispatcher import handles
 from walrusmq.broker.topic_configs import describe
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 TOPIC = 2
 NODE = 4
-#: What else Kafka has configs of: loggers, client metrics subscriptions (KIP-714), groups.
-_KINDS_ELSEWHERE = {8: "loggers", 16: "client metrics subscriptions", 32: "groups"}
 
 
 @handles(DescribeConfigsRequest)
@@ -55,7 +53,7 @@ def _rows(resource: DescribeConfigsResource, node: Node) -> list[ConfigRow]:
         return _topic_rows(resource.resource_name, node)
     if resource.resource_type == NODE:
         return _node_rows(resource.resource_name, node)
-    what = _KINDS_ELSEWHERE.get(resource.resource_type, f"resources of type {resource.resource_type}")
+    what = KINDS_ELSEWHERE.get(resource.resource_type, f"resources of type {resource.resource_type}")
     raise InvalidRequest(f"{what} have no configs here")
 
 
@@ -67,14 +65,10 @@ def _topic_rows(name: str, node: Node) -> list[ConfigRow]:
 
 
 def _node_rows(name: str, node: Node) -> list[ConfigRow]:
-    """The node's own configs; the empty name asks for what was set for the whole cluster at run time: nothing."""
-    if name == "":
-        return []
-    if not re.fullmatch(r"[+-]?\d{1,10}", name):
-        raise InvalidRequest(f"a broker is named by its id, a whole number, not {name!r}")
-    if int(name) != node.node_id:
-        raise InvalidRequest(f"this is broker {node.node_id}; broker {name} must be asked itself")
-    return describe_node(node)
+    """The node's own configs; the empty name asks for what was set for all nodes at run time."""
+    if is_this_node(name, node.node_id):
+        return describe_node(node)
+    return describe_all_nodes(node.settings)
 
 
 def _config(row: ConfigRow, include_synonyms: bool, include_documentation: bool) -> DescribeConfigsResourceResult:

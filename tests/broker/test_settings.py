@@ -296,3 +296,31 @@ def test_importing_the_settings_doesnt_import_what_only_mistakes_and_files_need(
     code += "print([name for name in ('difflib', 'tomllib', 'argparse', 'json', 'uuid', 'ssl') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
     assert done.stdout.strip() == "[]"
+
+
+def test_what_is_set_at_run_time_wins_and_gives_way_to_what_the_node_was_started_with() -> None:
+    settings = Settings.load({"log.roll.ms": "1000"})
+    settings.change({"log.roll.ms": "2000", "message.max.bytes": "5"}, {"log.roll.ms": "3000"})
+    assert (settings.log_roll_ms, settings.message_max_bytes) == (3000, 5)
+    assert settings.is_given("message.max.bytes")
+    assert (settings.source("log.roll.ms"), settings.source("message.max.bytes")) == (
+        Source.THIS_NODE,
+        Source.ALL_NODES,
+    )
+    assert settings.origin("log.roll.ms") == "set for this node at run time"
+    assert settings.value_at_start("log.roll.ms") == 1000
+    settings.change({}, {})
+    assert (settings.log_roll_ms, settings.message_max_bytes) == (1000, 1048588)
+    assert (settings.source("log.roll.ms"), settings.source("message.max.bytes")) == (Source.FLAG, Source.DEFAULT)
+    assert not settings.is_given("message.max.bytes")
+
+
+def test_what_another_version_has_set_at_run_time_is_left_out_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    settings = Settings()
+    settings.change({"no.such": "1", "node.id": "7", "log.roll.ms": "x", "log.segment.bytes": "2000000"}, {})
+    assert (settings.node_id, settings.log_roll_ms, settings.log_segment_bytes) == (None, 604_800_000, 2_000_000)
+    assert [record.args[0] for record in caplog.records if isinstance(record.args, tuple)] == [
+        "no.such",
+        "node.id",
+        "log.roll.ms",
+    ]
