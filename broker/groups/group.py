@@ -7,12 +7,21 @@ type and name (KIP-559).
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from walrusmq.broker.groups.effects import Effect, Reply, Store
+from walrusmq.broker.groups.group_messages import (
+    described,
+    joined,
+    joining_member,
+    refused_join,
+    stored_member,
+    stored_value,
+)
 from walrusmq.broker.groups.limits import MAX_PENDING_MEMBERS, NEW_MEMBER_PATIENCE_MS, GroupLimits
-from walrusmq.broker.groups.member import GroupState, Member, Protocols
+from walrusmq.broker.groups.member import GroupState, Member
+from walrusmq.broker.groups.roster import Roster
 from walrusmq.broker.groups.subscriptions import CONSUMER_PROTOCOL_TYPE, topics_of
 from walrusmq.protocol.errors import (
     CoordinatorNotAvailable,
@@ -27,9 +36,9 @@ from walrusmq.protocol.errors import (
     RebalanceInProgress,
     UnknownMemberId,
 )
-from walrusmq.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
-from walrusmq.protocol.messages.group_records import GroupMetadataValue, MemberMetadata
-from walrusmq.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+from walrusmq.protocol.messages.describe_groups import DescribedGroup
+from walrusmq.protocol.messages.group_records import GroupMetadataValue
+from walrusmq.protocol.messages.join_group import JoinGroupRequest
 from walrusmq.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 _WITH_ASSIGNMENTS = (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
@@ -56,16 +65,14 @@ class Group:
         self.generation = 0
         self.protocol: str | None = None
         self.leader: str | None = None
-        self.members: dict[str, Member] = {}
+        self.members = Roster()
         self.empty_since_ms = now_ms
         """Since when the group has been without members; means nothing while it has some."""
         self.next_deadline_ms: int | None = None
         """When ``tick`` has something to do at the earliest."""
         self._limits = limits
         self._effects: list[Effect] = []
-        self._static_ids: dict[str, str] = {}
         self._pending: dict[str, int] = {}
-        self._protocol_counts: Counter[str] = Counter()
         self._waiting_joins: dict[str, object] = {}
         self._waiting_syncs: dict[str, object] = {}
         self._missing_syncs: set[str] = set()
@@ -88,20 +95,7 @@ class Group:
         if value.current_state_timestamp >= 0:
             group.empty_since_ms = value.current_state_timestamp
         for stored in value.members:
-            member = Member(
-                member_id=stored.member_id,
-                instance_id=stored.group_instance_id,
-                client_id=stored.client_id,
-                client_host=stored.client_host,
-                rebalance_timeout_ms=stored.session_timeout
-                if stored.rebalance_timeout == -1
-                else stored.rebalance_timeout,
-                session_timeout_ms=stored.session_timeout,
-                protocols=[(value.protocol or "", stored.subscription)],
-                deadline_ms=0,
-                is_new=False,
-                assignment=stored.assignment,
-            )
+            member = stored_member(stored, value.protocol)
             group._add(member)
             group._set_deadline(member, now_ms + member.session_timeout_ms)
         if group.members:
@@ -139,7 +133,7 @@ class Group:
         """
         try:
             self._check_join(request)
-            joining = _member_of(request, client_id, client_host)
+            joining = joining_member(request, client_id, client_host)
             if request.member_id:
                 joining.member_id = request.member_id
                 self._join_as_known(joining, to, now_ms)
@@ -237,9 +231,7 @@ class Group:
         for member_id in self.members:
             self._fail_waiting(member_id, error)
         self.members.clear()
-        self._static_ids.clear()
         self._pending.clear()
-        self._protocol_counts.clear()
         self._missing_syncs.clear()
         self._takeovers.clear()
         self._assignments = self.next_deadline_ms = self._join_deadline_ms = self._sync_deadline_ms = None
@@ -248,24 +240,7 @@ class Group:
 
     def describe(self) -> DescribedGroup:
         """The group as DescribeGroups shows it: what members can do is told once they are stable."""
-        is_stable = self.state is GroupState.STABLE
-        return DescribedGroup(
-            group_id=self.group_id,
-            group_state=self.state.value,
-            protocol_type=self.protocol_type or "",
-            protocol_data=(self.protocol or "") if is_stable else "",
-            members=[
-                DescribedGroupMember(
-                    member_id=member.member_id,
-                    group_instance_id=member.instance_id,
-                    client_id=member.client_id,
-                    client_host=member.client_host,
-                    member_metadata=member.metadata(self.protocol) if is_stable else b"",
-                    member_assignment=member.assignment,
-                )
-                for member in self.members.values()
-            ],
-        )
+        return described(self)
 
     def subscribed_topics(self) -> set[str]:
         """The topics that the members of a consumer group want; empty where they can't be read."""
@@ -277,9 +252,9 @@ class Group:
             for topic in topics_of(member.metadata(self.protocol or member.protocols[0][0]))
         }
 
-    def metadata_value(self, now_ms: int) -> GroupMetadataValue:
-        """The group as it is stored."""
-        return self._metadata_value(now_ms, None)
+    def metadata_value(self, now_ms: int, assignments: Mapping[str, bytes] | None = None) -> GroupMetadataValue:
+        """The group as it is stored, with these assignments in place of those that its members have."""
+        return stored_value(self, now_ms, assignments)
 
     # Joining
 
@@ -311,7 +286,7 @@ class Group:
             return bool(request.protocol_type and request.protocols)
         if request.protocol_type != self.protocol_type:
             return False
-        return any(self._protocol_counts[name] == len(self.members) for name in {p.name for p in request.protocols})
+        return self.members.have_any_of(protocol.name for protocol in request.protocols)
 
     def _hand_out_id(self, member_id: str, session_timeout_ms: int, to: object, now_ms: int) -> None:
         if len(self._pending) >= MAX_PENDING_MEMBERS:
@@ -335,7 +310,7 @@ class Group:
             self._touch(member, now_ms)
             self._reply_join(to, member, member.member_id == self.leader)
             return
-        self._update(member, joining)
+        self.members.update(member, joining)
         self._wait_for_join(member_id, to)
         self._rebalance_or_go_on(now_ms)
 
@@ -352,7 +327,7 @@ class Group:
 
     def _join_as_static(self, joining: Member, to: object, now_ms: int, can_skip_assignment: bool) -> None:
         assert joining.instance_id is not None
-        old_id = self._static_ids.get(joining.instance_id)
+        old_id = self.members.id_of(joining.instance_id)
         if old_id is None:
             self._join_as_new(joining, to, now_ms)
             return
@@ -360,7 +335,7 @@ class Group:
         old = self._take_over(old_id, joining)
         self._touch(joining, now_ms)
         self._wait_for_join(joining.member_id, to)
-        if self.state is GroupState.STABLE and self._chosen_protocol() == self.protocol:
+        if self.state is GroupState.STABLE and self.members.chosen_protocol(self.leader) == self.protocol:
             self._takeovers.append(
                 _Takeover(self.generation, joining.member_id, leader_before, old, can_skip_assignment)
             )
@@ -376,12 +351,7 @@ class Group:
         was_leader = self.leader == old_id
         new.assignment = old.assignment
         new.is_new = False
-        # in the old one's place, so that the order of members stays
-        self.members = {new.member_id if key == old_id else key: value for key, value in self.members.items()}
-        self.members[new.member_id] = new
-        self._uncount(old)
-        self._protocol_counts.update({name for name, _ in new.protocols})
-        self._static_ids[new.instance_id] = new.member_id
+        self.members.replace(old_id, new)
         if was_leader:
             self.leader = new.member_id
         if old_id in self._missing_syncs:
@@ -436,7 +406,7 @@ class Group:
         self._sync_deadline_ms = None
         was_empty = self.state is GroupState.EMPTY
         self.state = GroupState.PREPARING_REBALANCE
-        timeout_ms = self._rebalance_timeout_ms()
+        timeout_ms = self.members.rebalance_timeout_ms()
         if was_empty and self._limits.initial_delay_ms > 0:
             delay_ms = self._limits.initial_delay_ms
             self._is_initial = True
@@ -470,7 +440,7 @@ class Group:
             self._remove(member.member_id, UnknownMemberId("the member didn't rejoin in time"))
         if self.members and not self._waiting_joins:
             # only static members, none of them here: their sessions decide
-            self._set_join_deadline(now_ms + self._rebalance_timeout_ms())
+            self._set_join_deadline(now_ms + self.members.rebalance_timeout_ms())
             return
         if self.members and self.leader not in self._waiting_joins:
             self.leader = next(iter(self._waiting_joins))
@@ -486,10 +456,10 @@ class Group:
             self.empty_since_ms = now_ms
             self._store(now_ms, None)
             return
-        self.protocol = self._chosen_protocol()
+        self.protocol = self.members.chosen_protocol(self.leader)
         self.state = GroupState.COMPLETING_REBALANCE
         self._missing_syncs = set(self.members)
-        self._sync_deadline_ms = now_ms + self._rebalance_timeout_ms()
+        self._sync_deadline_ms = now_ms + self.members.rebalance_timeout_ms()
         self._arm(self._sync_deadline_ms)
         for member in self.members.values():
             to = self._waiting_joins.pop(member.member_id, None)
@@ -521,14 +491,6 @@ class Group:
             self._remove(member_id, UnknownMemberId("the member didn't sync in time"))
         self._go_on(now_ms)
 
-    def _chosen_protocol(self) -> str:
-        """What most members like best among what all can do; of equals, what the leader likes better."""
-        common = {name for name, count in self._protocol_counts.items() if count == len(self.members)}
-        votes = Counter(next(name for name, _ in m.protocols if name in common) for m in self.members.values())
-        best = max(votes.values())
-        leader = self.members.get(self.leader or "") or next(iter(self.members.values()))
-        return next(name for name, _ in [*leader.protocols, *((v, b"") for v in votes)] if votes[name] == best)
-
     # Members
 
     def _check_alive(self) -> None:
@@ -538,7 +500,7 @@ class Group:
     def _member(self, member_id: str, instance_id: str | None) -> Member:
         self._check_alive()
         if instance_id is not None:
-            current = self._static_ids.get(instance_id)
+            current = self.members.id_of(instance_id)
             if current is None:
                 raise UnknownMemberId(f"group {self.group_id} has no member with instance id {instance_id}")
             if current != member_id:
@@ -566,41 +528,20 @@ class Group:
     def _add(self, member: Member) -> None:
         if self.leader is None:
             self.leader = member.member_id
-        self.members[member.member_id] = member
-        self._protocol_counts.update({name for name, _ in member.protocols})
-        if member.instance_id is not None:
-            self._static_ids[member.instance_id] = member.member_id
-
-    def _uncount(self, member: Member) -> None:
-        """Count a member's protocols no more; names that nobody has are forgotten, so that they can't pile up."""
-        counts = self._protocol_counts
-        for name in {name for name, _ in member.protocols}:
-            counts[name] -= 1
-            if not counts[name]:
-                del counts[name]
-
-    def _update(self, member: Member, joining: Member) -> None:
-        self._uncount(member)
-        self._protocol_counts.update({name for name, _ in joining.protocols})
-        member.protocols = joining.protocols
-        member.session_timeout_ms = joining.session_timeout_ms
-        member.rebalance_timeout_ms = joining.rebalance_timeout_ms
+        self.members.add(member)
 
     def _remove(self, member_id: str, error: KafkaError) -> None:
         """Take a member out; ``error`` goes to what it waits for."""
         self._fail_waiting(member_id, error)
-        member = self.members.pop(member_id)
-        self._uncount(member)
+        self.members.remove(member_id)
         self._missing_syncs.discard(member_id)
         self._has_lost_members = True
-        if member.instance_id is not None:
-            del self._static_ids[member.instance_id]
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
 
     def _leave_one(self, member_id: str, instance_id: str | None) -> None:
         if not member_id:
-            found = None if instance_id is None else self._static_ids.get(instance_id)
+            found = self.members.id_of(instance_id)
             if found is None:
                 raise UnknownMemberId(f"group {self.group_id} has no member with instance id {instance_id}")
             member_id = found
@@ -625,9 +566,6 @@ class Group:
         return member.is_new or (
             member.member_id not in self._waiting_joins and member.member_id not in self._waiting_syncs
         )
-
-    def _rebalance_timeout_ms(self) -> int:
-        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def _touch(self, member: Member, now_ms: int) -> None:
         self._set_deadline(member, now_ms + member.session_timeout_ms)
@@ -676,21 +614,7 @@ class Group:
         leader: str | None = None,
         skip_assignment: bool = False,
     ) -> None:
-        members = [
-            JoinGroupResponseMember(
-                member_id=other.member_id, group_instance_id=other.instance_id, metadata=other.metadata(self.protocol)
-            )
-            for other in (self.members.values() if with_members else ())
-        ]
-        response = JoinGroupResponse(
-            generation_id=self.generation,
-            protocol_type=self.protocol_type,
-            protocol_name=self.protocol,
-            leader=leader or self.leader or "",
-            skip_assignment=skip_assignment,
-            member_id=member.member_id,
-            members=members,
-        )
+        response = joined(self, member, with_members, leader or self.leader or "", skip_assignment)
         self._effects.append(Reply(to, response))
 
     def _reply_sync(self, to: object, member: Member) -> None:
@@ -700,48 +624,4 @@ class Group:
         self._effects.append(Reply(to, response))
 
     def _store(self, now_ms: int, assignments: dict[str, bytes] | None) -> None:
-        self._effects.append(Store(self.generation, self._metadata_value(now_ms, assignments)))
-
-    def _metadata_value(self, now_ms: int, assignments: dict[str, bytes] | None) -> GroupMetadataValue:
-        return GroupMetadataValue(
-            protocol_type=self.protocol_type or "",
-            generation=self.generation,
-            protocol=self.protocol,
-            leader=self.leader,
-            current_state_timestamp=now_ms,
-            members=[
-                MemberMetadata(
-                    member_id=member.member_id,
-                    group_instance_id=member.instance_id,
-                    client_id=member.client_id,
-                    client_host=member.client_host,
-                    rebalance_timeout=member.rebalance_timeout_ms,
-                    session_timeout=member.session_timeout_ms,
-                    subscription=member.metadata(self.protocol),
-                    assignment=member.assignment if assignments is None else assignments.get(member.member_id, b""),
-                )
-                for member in self.members.values()
-            ],
-        )
-
-
-def refused_join(member_id: str, error: KafkaError) -> JoinGroupResponse:
-    """The answer to a JoinGroup that can't be served."""
-    return JoinGroupResponse(error_code=error.code, protocol_name="", leader="", member_id=member_id, members=[])
-
-
-def _member_of(request: JoinGroupRequest, client_id: str, client_host: str) -> Member:
-    """What a request says about its member; the member id is for the caller to give."""
-    has_rebalance_timeout = request.rebalance_timeout_ms >= 0
-    protocols: Protocols = [(protocol.name, bytes(protocol.metadata)) for protocol in request.protocols]
-    return Member(
-        member_id="",
-        instance_id=request.group_instance_id,
-        client_id=client_id,
-        client_host=client_host,
-        rebalance_timeout_ms=request.rebalance_timeout_ms if has_rebalance_timeout else request.session_timeout_ms,
-        session_timeout_ms=request.session_timeout_ms,
-        protocols=protocols,
-        deadline_ms=0,
-        protocol_type=request.protocol_type,
-    )
+        self._effects.append(Store(self.generation, self.metadata_value(now_ms, assignments)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 NO_EPOCH = -1
@@ -47,16 +47,6 @@ class Offsets:
         if offsets is not None:
             offsets.pop(key, None)
             if not offsets:
-                del self._by_group[group_id]
-
-    def groups(self) -> Iterator[str]:
-        """The ids of the groups that have offsets, as of now."""
-        return iter(list(self._by_group))
-
-    def keep(self, is_kept: Callable[[str], bool]) -> None:
-        """Forget the groups whose ids aren't kept."""
-        for group_id in self.groups():
-            if not is_kept(group_id):
                 del self._by_group[group_id]
 
 

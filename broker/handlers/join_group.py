@@ -5,7 +5,8 @@ from __future__ import annotations
 from walrusmq.broker.context import Context
 from walrusmq.broker.deferred import Deferred
 from walrusmq.broker.dispatcher import handles
-from walrusmq.protocol.errors import ErrorCode, KafkaError
+from walrusmq.broker.groups.group_messages import refused_join
+from walrusmq.protocol.errors import KafkaError, NotCoordinator, UnknownMemberId
 from walrusmq.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 #: From here on a member without an id is given one first, and joins with it (KIP-394).
@@ -19,12 +20,11 @@ def join_group(request: JoinGroupRequest, context: Context) -> JoinGroupResponse
     try:
         group = coordinator.group_for(request.group_id, create=not request.member_id)
     except KafkaError as error:
-        return JoinGroupResponse(error_code=error.code, member_id=request.member_id)
+        return refused_join(request.member_id, error)
     if group is None:
-        return JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=request.member_id)
-    answer = coordinator.waiting(
-        JoinGroupResponse(error_code=ErrorCode.NOT_COORDINATOR, member_id=request.member_id, protocol_name="")
-    )
+        return refused_join(request.member_id, UnknownMemberId(f"there is no group {request.group_id}"))
+    stopping = refused_join(request.member_id, NotCoordinator("the node is stopping"))
+    answer = coordinator.waiting(stopping)
     group.join(
         request,
         coordinator.new_member_id(request.group_instance_id or context.client_id),

@@ -7,8 +7,7 @@ from walrusmq.broker.dispatcher import handles
 from walrusmq.protocol.errors import KafkaError
 from walrusmq.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
-CLASSIC = "classic"
-DISPLAYED_TYPE = "Classic"
+CLASSIC = "Classic"
 
 
 @handles(ListGroupsRequest)
@@ -16,7 +15,7 @@ def list_groups(request: ListGroupsRequest, context: Context) -> ListGroupsRespo
     """Those that pass both filters, whose words may be written in any case."""
     states = {state.lower() for state in request.states_filter}
     types = {group_type.lower() for group_type in request.types_filter}
-    if types and CLASSIC not in types:
+    if types and CLASSIC.lower() not in types:
         return ListGroupsResponse()
     try:
         groups = list(context.node.coordinator.groups())
@@ -28,7 +27,7 @@ def list_groups(request: ListGroupsRequest, context: Context) -> ListGroupsRespo
                 group_id=group.group_id,
                 protocol_type=group.protocol_type or "",
                 group_state=group.state.value,
-                group_type=DISPLAYED_TYPE,
+                group_type=CLASSIC,
             )
             for group in groups
             if not states or group.state.value.lower() in states

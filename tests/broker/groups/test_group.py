@@ -454,4 +454,4 @@ def test_protocol_names_that_nobody_has_any_more_are_forgotten() -> None:
         driver.join(f"m{count}", protocols=(("range", b""), (f"odd-{count}", b"")))
         driver.group.leave([(f"m{count}", None)], driver.now_ms)
         driver.take()
-    assert set(driver.group._protocol_counts) == {"range"}
+    assert set(driver.group.members.protocol_counts) == {"range"}
