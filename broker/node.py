@@ -16,7 +16,6 @@ from walrusmq.broker.data_folder import DataFolder, MetadataMissing
 from walrusmq.broker.deadlines import GRAIN_S, Deadlines
 from walrusmq.broker.dispatcher import Dispatcher, EncodedResponse
 from walrusmq.broker.fetch_sessions import FetchSessions
-from walrusmq.broker.groups.coordinator import GroupCoordinator
 from walrusmq.broker.held_appends import HeldAppends
 from walrusmq.broker.image import ClusterImage
 from walrusmq.broker.image_cache import MAX_ENCODED_ANSWERS, ImageCache
@@ -26,12 +25,14 @@ from walrusmq.broker.monitor import Monitor
 from walrusmq.broker.node_metrics import node_metrics
 from walrusmq.broker.producer_ids import ProducerIds
 from walrusmq.broker.rollovers import Rollovers
+from walrusmq.broker.topics import OFFSETS_TOPIC
 from walrusmq.consensus.metadata_log import MetadataLog
 from walrusmq.segments.files import Files, OsFiles
 from walrusmq.segments.store import SegmentStore
 
 if TYPE_CHECKING:
     from walrusmq.broker.connection import Connection
+    from walrusmq.broker.groups.coordinator import GroupCoordinator
     from walrusmq.broker.handlers.fetch import Fetch
     from walrusmq.broker.http import HttpServer
     from walrusmq.broker.settings import Settings
@@ -88,7 +89,7 @@ class Node:
         self.led = LedPartitions(self)
         self.partitions_by_id = self.led.by_id
         self.partitions_by_name = self.led.by_name
-        self.coordinator = GroupCoordinator(self)
+        self._coordinator: GroupCoordinator | None = None
         self._dispatcher = Dispatcher(self)
         self._monitor = Monitor(self)
         self.listener = Listener(
@@ -127,8 +128,8 @@ class Node:
         self.incarnation = await self.propose(self._registration())
         self.led.open_all()
         self.image.subscribe(self.led.follow)
-        self.coordinator.start()
-        self._opened.push_async_callback(self.coordinator.stop)
+        if OFFSETS_TOPIC in self.image.topics_by_name:
+            self._start_coordinator()
         self._monitor.start()
         self._opened.push_async_callback(self._monitor.stop)
         self._expire_deadlines()
@@ -163,6 +164,11 @@ class Node:
         self.settings.change(configs.get(ALL_NODES, {}), configs.get(str(self.node_id), {}))
         self.listener.limits = _limits(self.settings)
 
+    @property
+    def coordinator(self) -> GroupCoordinator:
+        """What looks after consumer groups: started with the node if there have been any, else when first asked for."""
+        return self._coordinator or self._start_coordinator()
+
     def advertised_address(self, connection: Connection) -> tuple[str, int]:
         """The address that a client is told for this node: the setting's, else the one by which it reached us."""
         advertised = self.settings.advertised_listener
@@ -194,6 +200,14 @@ class Node:
         return self._log.is_disk_failing
 
     # --- inside
+
+    def _start_coordinator(self) -> GroupCoordinator:
+        from walrusmq.broker.groups.coordinator import GroupCoordinator
+
+        self._coordinator = coordinator = GroupCoordinator(self)
+        coordinator.start()
+        self._opened.push_async_callback(coordinator.stop)
+        return coordinator
 
     def _refuse_to_forget(self) -> None:
         """A folder that the image doesn't know is removed: so an image that knows nothing must not be a mistake."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from walrusmq.broker.commands import CreateTopic, NamedValue, NewPartition
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from walrusmq.broker.image import ClusterImage
     from walrusmq.broker.settings import Settings
     from walrusmq.protocol.messages.create_topics import (
-        CreatableReplicaAssignment,
         CreatableTopic,
         CreatableTopicConfig,
     )
@@ -42,7 +41,8 @@ DEFAULT_COUNT = -1
 #: Kafka's name for its metadata log: no topic may have it, since tools take it for that.
 METADATA_LOG_NAME = "__cluster_metadata"
 #: The topics that coordinators keep their state in. They make them themselves, with partition counts of their own.
-INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
+OFFSETS_TOPIC = "__consumer_offsets"
+INTERNAL_TOPICS = frozenset((OFFSETS_TOPIC, "__transaction_state", "__share_group_state"))
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
@@ -160,8 +160,7 @@ class TopicPlanner:
         ring = sorted(self._image.nodes)
         if replicas > len(ring):
             raise InvalidReplicationFactor(f"{replicas} replicas need as many nodes, and the cluster has {len(ring)}")
-        start = int.from_bytes(topic_id[:4]) % len(ring)
-        return [[ring[(start + index + k) % len(ring)] for k in range(replicas)] for index in range(partitions)]
+        return placed_round(ring, int.from_bytes(topic_id[:4]), replicas, range(partitions))
 
     def _assigned_by_hand(self, wanted: CreatableTopic) -> list[list[int]]:
         if wanted.replication_factor != DEFAULT_COUNT:
@@ -172,7 +171,9 @@ class TopicPlanner:
         for assignment in wanted.assignments:
             if assignment.partition_index in by_index:
                 raise InvalidReplicaAssignment(f"partition {assignment.partition_index} is assigned twice")
-            by_index[assignment.partition_index] = self._checked_nodes(assignment)
+            by_index[assignment.partition_index] = checked_nodes(
+                assignment.partition_index, assignment.broker_ids, self._image
+            )
         if set(by_index) != set(range(len(by_index))):
             raise InvalidReplicaAssignment("the assigned partitions must be 0, 1, 2 … without a gap")
         assigned = [by_index[index] for index in range(len(by_index))]
@@ -180,16 +181,22 @@ class TopicPlanner:
             raise InvalidReplicaAssignment("all partitions must have as many replicas as the first")
         return assigned
 
-    def _checked_nodes(self, assignment: CreatableReplicaAssignment) -> list[int]:
-        index, nodes = assignment.partition_index, assignment.broker_ids
-        if not nodes:
-            raise InvalidReplicaAssignment(f"partition {index} is assigned to no node")
-        if len(set(nodes)) != len(nodes):
-            raise InvalidReplicaAssignment(f"partition {index} is assigned to a node twice")
-        for node in nodes:
-            if node not in self._image.nodes:
-                raise InvalidReplicaAssignment(f"partition {index} is assigned to node {node}, which doesn't exist")
-        return list(nodes)
+
+def placed_round(ring: Sequence[int], start: int, replicas: int, partitions: range) -> list[list[int]]:
+    """Each partition's nodes: those of partition 0 stand in the ring from ``start`` on, each next one begins one on."""
+    return [[ring[(start + index + k) % len(ring)] for k in range(replicas)] for index in partitions]
+
+
+def checked_nodes(index: int, nodes: Sequence[int], image: ClusterImage) -> list[int]:
+    """A partition's nodes as assigned by hand. Raises InvalidReplicaAssignment unless all exist, each given once."""
+    if not nodes:
+        raise InvalidReplicaAssignment(f"partition {index} is assigned to no node")
+    if len(set(nodes)) != len(nodes):
+        raise InvalidReplicaAssignment(f"partition {index} is assigned to a node twice")
+    for node in nodes:
+        if node not in image.nodes:
+            raise InvalidReplicaAssignment(f"partition {index} is assigned to node {node}, which doesn't exist")
+    return list(nodes)
 
 
 def _checked_configs(configs: Iterable[CreatableTopicConfig]) -> list[NamedValue]:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 
 from walrusmq.protocol.errors import KafkaError
 
 Acknowledged = Callable[[KafkaError | None], None]
+
+
+def settles(outcome: asyncio.Future[KafkaError | None]) -> Acknowledged:
+    """A callback that gives a future its result, unless whoever waited for that has gone."""
+
+    def settle(error: KafkaError | None) -> None:
+        if not outcome.done():
+            outcome.set_result(error)
+
+    return settle
 
 
 class Acknowledgements:

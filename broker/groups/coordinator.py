@@ -6,16 +6,17 @@ import asyncio
 import heapq
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from walrusmq.broker.deferred import Deferred
 from walrusmq.broker.groups.effects import Reply, Store
 from walrusmq.broker.groups.group import Group
 from walrusmq.broker.groups.limits import GroupLimits
-from walrusmq.broker.groups.offset_records import OffsetRecord, UnknownRecord, decode_record, partition_for
+from walrusmq.broker.groups.offset_records import OffsetRecord, UnknownRecord, decode_record
 from walrusmq.broker.groups.offsets import CommittedOffset, Offsets, TopicPartition, expired
 from walrusmq.broker.groups.offsets_log import OffsetsLog
+from walrusmq.broker.groups.subscriptions import CONSUMER_PROTOCOL_TYPE
 from walrusmq.protocol.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
@@ -33,6 +34,7 @@ from walrusmq.protocol.messages.group_records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from walrusmq.segments.acknowledgements import Acknowledged, settles
 
 if TYPE_CHECKING:
     from walrusmq.broker.node import Node
@@ -116,10 +118,7 @@ class GroupCoordinator:
         if not group_id:
             raise InvalidGroupId("a group's id can't be empty")
         self._check(group_id)
-        group = self._groups.get(group_id)
-        if group is None and create:
-            group = self._groups[group_id] = Group(group_id, self._limits, self.now_ms())
-        return group
+        return self._made(group_id) if create else self._groups.get(group_id)
 
     def groups(self) -> Iterable[Group]:
         """All groups that are loaded. Raises CoordinatorLoadInProgress while some aren't."""
@@ -167,16 +166,16 @@ class GroupCoordinator:
         self._check(group_id)
         return self._offsets.of(group_id)
 
-    def group_of_offsets(self, group_id: str, *, create: bool) -> Group | None:
-        """As `group_for`, and for the empty id too, under which old clients keep offsets."""
+    def group_of_offsets(self, group_id: str) -> Group | None:
+        """The group if there is one; the empty id too, under which old clients keep offsets. Raises as `group_for`."""
         self._check(group_id)
-        return self._groups.get(group_id) if group_id or not create else self._made(group_id)
+        return self._groups.get(group_id)
 
     def commit(
         self,
         group_id: str,
         committed: Mapping[TopicPartition, CommittedOffset],
-        done: Callable[[KafkaError | None], None],
+        done: Acknowledged,
     ) -> None:
         """Store offsets of a group that may commit them; ``done`` is told when they are acknowledged, or why not.
 
@@ -260,7 +259,7 @@ class GroupCoordinator:
         for start in range(0, len(records), TOMBSTONES_PER_BATCH):
             piece = records[start : start + TOMBSTONES_PER_BATCH]
             outcome: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
-            self._log.append(partition, piece, _settle(outcome))
+            self._log.append(partition, piece, settles(outcome))
             error = await outcome
             if error is not None:
                 raise error
@@ -281,7 +280,7 @@ class GroupCoordinator:
         topic_id = partition.topic_id
         while True:
             try:
-                values = await self._read(partition)
+                values, with_offsets = await self._read(partition)
                 break
             except KafkaError as error:
                 logger.error("%s can't be read, its groups are unavailable (%s): trying again", partition, error)
@@ -292,31 +291,32 @@ class GroupCoordinator:
         for group_id, value in values.items():
             self._groups[group_id] = group = Group.restored(group_id, value, self._limits, now_ms)
             self.act(group)
-        partitions = len(self._node.partitions_by_id[topic_id])
-        for count, group_id in enumerate(self._offsets.groups(), 1):
-            if partition_for(group_id, partitions) == partition.index:
+        for count, group_id in enumerate(with_offsets, 1):
+            if group_id in self._offsets:
                 self._made(group_id)
             if count % GROUPS_PER_TURN == 0:
                 await asyncio.sleep(0)
         self._loading.discard(partition.index)
 
-    async def _read(self, partition: Partition) -> dict[str, GroupMetadataValue]:
-        """Take over the offsets of a partition, and return the last value of each of its groups."""
+    async def _read(self, partition: Partition) -> tuple[dict[str, GroupMetadataValue], set[str]]:
+        """Take over the offsets of a partition; returns the last value of each of its groups, and who has offsets."""
         groups: dict[str, GroupMetadataValue] = {}
+        with_offsets: set[str] = set()
         async for batch in self._log.read(partition):
             for record in batch.records:
                 try:
-                    self._take(decode_record(record), groups)
+                    self._take(decode_record(record), groups, with_offsets)
                 except UnknownRecord as error:
                     logger.warning("%s has at offset %d what isn't known here: %s", partition, record.offset, error)
-        return groups
+        return groups, with_offsets
 
-    def _take(self, record: OffsetRecord, groups: dict[str, GroupMetadataValue]) -> None:
+    def _take(self, record: OffsetRecord, groups: dict[str, GroupMetadataValue], with_offsets: set[str]) -> None:
         key, value = record
         if isinstance(key, OffsetCommitKey):
             place = key.topic, key.partition
             if isinstance(value, OffsetCommitValue):
                 self._offsets.set(key.group, place, _committed(value))
+                with_offsets.add(key.group)
             else:
                 self._offsets.remove(key.group, place)
         elif isinstance(value, GroupMetadataValue):
@@ -392,7 +392,7 @@ class GroupCoordinator:
                 now_ms=now_ms,
             )
             # a group that isn't a consumers' has no topics: what its members commit stays while it has some
-            if not group.is_empty and group.protocol_type != "consumer":
+            if not group.is_empty and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
                 keys = []
             if group.is_empty and len(keys) == len(held):
                 if self._is_loaded(group_id):
@@ -434,11 +434,3 @@ def _committed(value: OffsetCommitValue) -> CommittedOffset:
     return CommittedOffset(
         value.offset, value.leader_epoch, value.metadata, value.commit_timestamp, value.expire_timestamp
     )
-
-
-def _settle(outcome: asyncio.Future[KafkaError | None]) -> Callable[[KafkaError | None], None]:
-    def settle(error: KafkaError | None) -> None:
-        if not outcome.done():
-            outcome.set_result(error)
-
-    return settle

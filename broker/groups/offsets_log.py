@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from walrusmq.broker.commands import CreateTopic
 from walrusmq.broker.groups.offset_records import OffsetRecord, encode_record, partition_for
 from walrusmq.broker.topic_ids import new_topic_id
-from walrusmq.broker.topics import TopicPlanner
+from walrusmq.broker.topics import OFFSETS_TOPIC, TopicPlanner
 from walrusmq.protocol.errors import (
     CoordinatorNotAvailable,
     ErrorCode,
@@ -20,19 +20,18 @@ from walrusmq.protocol.errors import (
 )
 from walrusmq.protocol.messages.create_topics import CreatableTopic
 from walrusmq.protocol.records.batch import RecordBatch, decode_batches, encode_batch
+from walrusmq.segments.acknowledgements import Acknowledged
 
 if TYPE_CHECKING:
     from walrusmq.broker.image import TopicImage
     from walrusmq.broker.node import Node
     from walrusmq.segments.partition import Partition
 
-OFFSETS_TOPIC = "__consumer_offsets"
 #: Read in one turn of the loop while loading: a few milliseconds of unpacking.
 LOAD_BYTES = 1 << 16
 #: How long loading waits for an index that is being made again, or for a disk that refuses.
 LOAD_RETRY_S = 0.1
 
-Stored = Callable[[KafkaError | None], None]
 #: What Kafka's coordinator makes of an append's error: clients look the coordinator up again, or ask again.
 UNAVAILABLE = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -83,7 +82,7 @@ class OffsetsLog:
             except KafkaError as error:
                 raise CoordinatorNotAvailable(f"{OFFSETS_TOPIC} can't be made: {error}") from error
 
-    def append(self, partition: Partition, records: Sequence[OffsetRecord], stored: Stored) -> None:
+    def append(self, partition: Partition, records: Sequence[OffsetRecord], stored: Acknowledged) -> None:
         """Append records as one batch; ``stored`` is told once they are acknowledged, or why they won't be.
 
         It is called in the order of the batches in the log, perhaps before this returns.
@@ -92,7 +91,7 @@ class OffsetsLog:
         batch = encode_batch([encode_record(record, now_ms, offset) for offset, record in enumerate(records)])
         self._append(partition, memoryview(bytearray(batch)), stored)
 
-    def _append(self, partition: Partition, batch: memoryview, stored: Stored) -> None:
+    def _append(self, partition: Partition, batch: memoryview, stored: Acknowledged) -> None:
         def acknowledged(error: KafkaError | None) -> None:
             stored(None if error is None else coordinator_error(error))
 

@@ -9,7 +9,7 @@ from walrusmq.broker.commands import CreatePartitions, NewPartition
 from walrusmq.broker.context import Context
 from walrusmq.broker.dispatcher import handles
 from walrusmq.broker.proposals import propose_each
-from walrusmq.broker.topics import MAX_PARTITIONS_PER_REQUEST
+from walrusmq.broker.topics import MAX_PARTITIONS_PER_REQUEST, checked_nodes, placed_round
 from walrusmq.protocol.errors import (
     InvalidPartitions,
     InvalidReplicaAssignment,
@@ -20,7 +20,6 @@ from walrusmq.protocol.errors import (
     UnknownTopicOrPartition,
 )
 from walrusmq.protocol.messages.create_partitions import (
-    CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
@@ -104,7 +103,10 @@ def _grown(wanted: CreatePartitionsTopic, image: ClusterImage, limit: int) -> Cr
     if wanted.assignments is None:
         nodes = _placed(topic, added, image)
     else:
-        nodes = [_checked_nodes(assignment, topic, image) for assignment in wanted.assignments]
+        nodes = [
+            _assigned(index, assignment.broker_ids, topic, image)
+            for index, assignment in enumerate(wanted.assignments, present)
+        ]
     return CreatePartitions(
         topic_id=topic.id, first_partition=present, partitions=[NewPartition(assigned=each) for each in nodes]
     )
@@ -119,25 +121,16 @@ def _placed(topic: TopicImage, added: int, image: ClusterImage) -> list[list[int
     first = topic.partitions[0].assigned[0]
     start = ring.index(first) if first in image.nodes else 0
     present = len(topic.partitions)
-    return [
-        [ring[(start + index + k) % len(ring)] for k in range(replicas)] for index in range(present, present + added)
-    ]
+    return placed_round(ring, start, replicas, range(present, present + added))
 
 
-def _checked_nodes(assignment: CreatePartitionsAssignment, topic: TopicImage, image: ClusterImage) -> list[int]:
-    nodes, replicas = assignment.broker_ids, len(topic.partitions[0].assigned)
-    if not nodes:
-        raise InvalidReplicaAssignment("a new partition is assigned to no node")
-    if len(set(nodes)) != len(nodes):
-        raise InvalidReplicaAssignment(f"a new partition is assigned to a node twice: {nodes}")
-    for node in nodes:
-        if node not in image.nodes:
-            raise InvalidReplicaAssignment(f"a new partition is assigned to node {node}, which doesn't exist")
+def _assigned(index: int, wanted: list[int], topic: TopicImage, image: ClusterImage) -> list[int]:
+    nodes, replicas = checked_nodes(index, wanted, image), len(topic.partitions[0].assigned)
     if len(nodes) != replicas:
         raise InvalidReplicaAssignment(
-            f"a new partition is assigned to {len(nodes)} nodes, and those of topic {topic.name} have {replicas}"
+            f"partition {index} is assigned to {len(nodes)} nodes, and those of topic {topic.name} have {replicas}"
         )
-    return list(nodes)
+    return nodes
 
 
 def _result(name: str, outcome: CreatePartitions | KafkaError) -> CreatePartitionsTopicResult:

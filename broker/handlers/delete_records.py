@@ -19,6 +19,7 @@ from walrusmq.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from walrusmq.segments.acknowledgements import settles
 from walrusmq.segments.log_config import Durability
 
 if TYPE_CHECKING:
@@ -112,13 +113,8 @@ async def _make_durable(partition: Partition, offset: int) -> None:
     if offset <= log.synced_offset or partition.config.effective_durability is Durability.NEVER:
         return
     synced: asyncio.Future[KafkaError | None] = asyncio.get_running_loop().create_future()
-
-    def done(error: KafkaError | None) -> None:
-        if not synced.done():
-            synced.set_result(error)
-
     partition.store.commit.request(log, partition.when_synced)
-    partition.when_acknowledged(offset, done)
+    partition.when_acknowledged(offset, settles(synced))
     error = await synced
     if error is not None:
         raise error

@@ -67,7 +67,7 @@ def offset_commit(request: OffsetCommitRequest, context: Context) -> Any:
 
 def _check_member(request: OffsetCommitRequest, node: Node) -> None:
     coordinator = node.coordinator
-    group = coordinator.group_of_offsets(request.group_id, create=False)
+    group = coordinator.group_of_offsets(request.group_id)
     generation = request.generation_id_or_member_epoch
     if group is not None:
         try:

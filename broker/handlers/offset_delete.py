@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from walrusmq.broker.context import Context
 from walrusmq.broker.dispatcher import handles
+from walrusmq.broker.groups.subscriptions import CONSUMER_PROTOCOL_TYPE
 from walrusmq.protocol.errors import ErrorCode, GroupIdNotFound, KafkaError, NonEmptyGroup
 from walrusmq.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -16,8 +17,6 @@ from walrusmq.protocol.messages.offset_delete import (
 
 if TYPE_CHECKING:
     from walrusmq.broker.node import Node
-
-CONSUMERS = "consumer"
 
 
 @handles(OffsetDeleteRequest)
@@ -61,6 +60,6 @@ def _subscribed(group_id: str, node: Node) -> set[str]:
         raise GroupIdNotFound(f"there is no group {group_id}")
     if group.is_empty:
         return set()
-    if group.protocol_type != CONSUMERS:
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         raise NonEmptyGroup(f"group {group_id} has members whose topics aren't known")
     return group.subscribed_topics()
