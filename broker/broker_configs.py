@@ -46,17 +46,7 @@ def describe_all_nodes(settings: Settings) -> list[ConfigRow]:
     for name, value in settings.for_all_nodes.items():
         setting = SETTINGS[name]
         synonym = Synonym(name, setting.render(value), ConfigSource.CLUSTER_AT_RUN_TIME)
-        rows.append(
-            ConfigRow(
-                name,
-                synonym.value,
-                synonym.source,
-                (synonym,),
-                setting.type.config_type,
-                setting.meaning,
-                is_read_only=False,
-            )
-        )
+        rows.append(_row(setting, synonym.value, synonym.source, (synonym,)))
     return sorted(rows)
 
 
@@ -79,6 +69,10 @@ def _setting_row(setting: Setting, settings: Settings, known: str | None) -> Con
     synonyms = node_synonyms(setting.name, settings)
     value = synonyms[0].value if synonyms else known
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+    return _row(setting, value, source, synonyms)
+
+
+def _row(setting: Setting, value: str | None, source: ConfigSource, synonyms: tuple[Synonym, ...]) -> ConfigRow:
     return ConfigRow(
         setting.name,
         value,

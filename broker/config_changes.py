@@ -75,8 +75,7 @@ class ConfigPlanner:
             return self._topic_command(wish)
         if wish.resource_type == ResourceType.BROKER:
             return self._node_command(wish)
-        what = KINDS_ELSEWHERE.get(wish.resource_type, f"resources of type {wish.resource_type}")
-        raise InvalidRequest(f"{what} have no configs here")
+        raise no_configs_of(wish.resource_type)
 
     def _topic_command(self, wish: Wish) -> SetConfigs:
         name = wish.resource_name
@@ -137,6 +136,12 @@ class ConfigPlanner:
             f"{name} would have no effect: fsync is batch ({settings.origin('fsync')}), which syncs before each "
             "acknowledgement anyway"
         )
+
+
+def no_configs_of(resource_type: int) -> InvalidRequest:
+    """The error for a type of resource that has no configs here."""
+    what = KINDS_ELSEWHERE.get(resource_type, f"resources of type {resource_type}")
+    return InvalidRequest(f"{what} have no configs here")
 
 
 def check_change_total(wishes: Iterable[Wish]) -> None:

@@ -362,12 +362,6 @@ class RebootstrapRequired(KafkaError):
     code = ErrorCode.REBOOTSTRAP_REQUIRED
 
 
-class OffsetMetadataTooLarge(KafkaError):
-    """The text beside an offset is longer than ``offset.metadata.max.bytes``."""
-
-    code = ErrorCode.OFFSET_METADATA_TOO_LARGE
-
-
 class InvalidCommitOffsetSize(KafkaError):
     """The offsets of one commit don't fit into a batch."""
 
@@ -438,9 +432,3 @@ class FencedInstanceId(KafkaError):
     """Another member has this ``group.instance.id`` now (KIP-345)."""
 
     code = ErrorCode.FENCED_INSTANCE_ID
-
-
-class GroupSubscribedToTopic(KafkaError):
-    """The group is subscribed to the topic, so its offsets stay (KIP-496)."""
-
-    code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from walrusmq.broker.config_changes import Change, ConfigPlanner, Operation, Wish, check_change_total
 from walrusmq.broker.context import Context
@@ -35,17 +35,9 @@ async def incremental_alter_configs(
         )
         for resource in request.resources
     ]
-    outcomes = await _alter(wishes, request.validate_only, context.node)
+    answers = _answers(wishes, await _alter(wishes, request.validate_only, context.node))
     return single.IncrementalAlterConfigsResponse(
-        responses=[
-            single.AlterConfigsResourceResponse(
-                error_code=ErrorCode.NONE if error is None else error.code,
-                error_message=None if error is None else str(error),
-                resource_type=wish.resource_type,
-                resource_name=wish.resource_name,
-            )
-            for wish, error in zip(wishes, outcomes, strict=True)
-        ]
+        responses=[single.AlterConfigsResourceResponse(**answer) for answer in answers]
     )
 
 
@@ -61,18 +53,19 @@ async def alter_configs(request: whole.AlterConfigsRequest, context: Context) ->
         )
         for resource in request.resources
     ]
-    outcomes = await _alter(wishes, request.validate_only, context.node)
-    return whole.AlterConfigsResponse(
-        responses=[
-            whole.AlterConfigsResourceResponse(
-                error_code=ErrorCode.NONE if error is None else error.code,
-                error_message=None if error is None else str(error),
-                resource_type=wish.resource_type,
-                resource_name=wish.resource_name,
-            )
-            for wish, error in zip(wishes, outcomes, strict=True)
-        ]
-    )
+    answers = _answers(wishes, await _alter(wishes, request.validate_only, context.node))
+    return whole.AlterConfigsResponse(responses=[whole.AlterConfigsResourceResponse(**answer) for answer in answers])
+
+
+def _answers(wishes: Sequence[Wish], outcomes: Sequence[KafkaError | None]) -> Iterator[dict[str, Any]]:
+    """The fields of each resource's answer, which both requests give."""
+    for wish, error in zip(wishes, outcomes, strict=True):
+        yield {
+            "error_code": ErrorCode.NONE if error is None else error.code,
+            "error_message": None if error is None else str(error),
+            "resource_type": wish.resource_type,
+            "resource_name": wish.resource_name,
+        }
 
 
 async def _alter(wishes: Sequence[Wish], validate_only: bool, node: Node) -> list[KafkaError | None]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from walrusmq.broker.broker_configs import describe_all_nodes, describe_node, is_this_node
-from walrusmq.broker.config_changes import KINDS_ELSEWHERE
+from walrusmq.broker.commands import ResourceType
+from walrusmq.broker.config_changes import no_configs_of
 from walrusmq.broker.config_rows import ConfigRow, select
 from walrusmq.broker.dispatcher import handles
 from walrusmq.broker.topic_configs import describe
 from walrusmq.broker.topics import missing_topic
-from walrusmq.protocol.errors import ErrorCode, InvalidRequest, KafkaError
+from walrusmq.protocol.errors import ErrorCode, KafkaError
 from walrusmq.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -23,9 +24,6 @@ from walrusmq.protocol.messages.describe_configs import (
 if TYPE_CHECKING:
     from walrusmq.broker.context import Context
     from walrusmq.broker.node import Node
-
-TOPIC = 2
-NODE = 4
 
 
 @handles(DescribeConfigsRequest)
@@ -49,12 +47,11 @@ def _result(resource: DescribeConfigsResource, request: DescribeConfigsRequest, 
 
 
 def _rows(resource: DescribeConfigsResource, node: Node) -> list[ConfigRow]:
-    if resource.resource_type == TOPIC:
+    if resource.resource_type == ResourceType.TOPIC:
         return _topic_rows(resource.resource_name, node)
-    if resource.resource_type == NODE:
+    if resource.resource_type == ResourceType.BROKER:
         return _node_rows(resource.resource_name, node)
-    what = KINDS_ELSEWHERE.get(resource.resource_type, f"resources of type {resource.resource_type}")
-    raise InvalidRequest(f"{what} have no configs here")
+    raise no_configs_of(resource.resource_type)
 
 
 def _topic_rows(name: str, node: Node) -> list[ConfigRow]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from walrusmq.broker.handlers.describe_configs import NODE, TOPIC, describe_configs
+from walrusmq.broker.handlers.describe_configs import describe_configs
 from walrusmq.broker.settings import SETTINGS, Settings
 from walrusmq.broker.topic_configs import TOPIC_CONFIGS
 from walrusmq.protocol.errors import ErrorCode
@@ -18,6 +18,7 @@ from walrusmq.protocol.messages.describe_configs import (
     DescribeConfigsResult,
 )
 
+TOPIC, NODE = 2, 4
 TOPIC_SOURCE, START_SOURCE, DEFAULT_SOURCE = 1, 4, 5
 BOOLEAN, STRING, INT, LONG, LIST = 1, 2, 3, 5, 7
 
