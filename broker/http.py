@@ -276,9 +276,13 @@ class HttpServer:
         self.is_stopping = False
 
     async def start(self) -> None:
-        """Listen. Raises OSError when the address can't be had."""
+        """Listen. Raises OSError if the address can't be had; ``stop`` clears up then too, and after a cancellation."""
         self.loop = asyncio.get_running_loop()
-        self._server = await self.loop.create_server(lambda: HttpConnection(self), self._host, self._port)
+        # one that starts serving at once suspends before it is handed out, and a cancelled caller could never close it
+        self._server = await self.loop.create_server(
+            lambda: HttpConnection(self), self._host, self._port, start_serving=False
+        )
+        await self._server.start_serving()
         self._host, self._port = self._server.sockets[0].getsockname()[:2]
 
     async def stop(self) -> None:

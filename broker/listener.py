@@ -96,9 +96,14 @@ class Listener:
         """Begin to take connections at the bound address."""
         assert self._socket is not None
         self.loop = asyncio.get_running_loop()
+        # one that starts serving at once suspends before it is handed out, and a cancelled caller could never close it
         self._server = await self.loop.create_server(
-            lambda: Connection(self, self._dispatcher, self._pool), sock=self._socket, backlog=ACCEPT_BACKLOG
+            lambda: Connection(self, self._dispatcher, self._pool),
+            sock=self._socket,
+            backlog=ACCEPT_BACKLOG,
+            start_serving=False,
         )
+        await self._server.start_serving()
         self._idle_task = asyncio.create_task(self._close_idle_connections(), name="idle connections")
 
     def stop_accepting(self) -> None:

@@ -251,8 +251,8 @@ class Node:
 
         address = self.settings.http_listen
         self._http = HttpServer((address.host, address.port), node_pages(self.metrics, self.unready_reasons))
-        await self._http.start()
         self._opened.push_async_callback(self._http.stop)
+        await self._http.start()
         self.http_address = self._http.address
 
     def _registration(self) -> RegisterNode:
