@@ -86,10 +86,7 @@ class Monitor:
         topic = self._node.image.topics.get(partition.topic_id)
         if topic is None:
             return None
-        age_ms, size_bytes = retention(topic.configs, self._node.settings)
-        return partition.expired_before(
-            now_ms, -1 if age_ms is None else age_ms, -1 if size_bytes is None else size_bytes
-        )
+        return partition.expired_before(now_ms, *retention(topic.configs, self._node.settings))
 
     async def _move_log_start(self, partition: Partition, offset: int) -> None:
         try:

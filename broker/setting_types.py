@@ -17,6 +17,7 @@ class ConfigType(IntEnum):
     STRING = 2
     INT = 3
     LONG = 5
+    DOUBLE = 6
     LIST = 7
 
 
@@ -72,6 +73,25 @@ class Integer:
         return str(value)
 
 
+class Share:
+    """A part of a whole: a decimal number from 0 to 1."""
+
+    config_type = ConfigType.DOUBLE
+    allowed = "a number from 0 to 1"
+
+    def parse(self, text: str) -> float:
+        # float() would also take "nan" and "1_0"
+        if not re.fullmatch(r"[+-]?[0-9]{0,20}\.?[0-9]{0,20}(?:[eE][+-]?[0-9]{1,3})?", text.strip()):
+            raise ValueError(text)
+        value = float(text)
+        if not 0 <= value <= 1:
+            raise ValueError(text)
+        return value
+
+    def render(self, value: object) -> str:
+        return str(value)
+
+
 class Boolean:
     """``true`` or ``false``, in any case, as Kafka reads it."""
 
@@ -113,8 +133,8 @@ class WordList:
 
     config_type = ConfigType.LIST
 
-    def __init__(self, *words: str, because: str | None = None) -> None:
-        self.allowed = _with_reason(_either(words), because)
+    def __init__(self, *words: str) -> None:
+        self.allowed = f"{_either(words)}, or several of them with commas between"
         self.words = words
 
     def parse(self, text: str) -> tuple[str, ...]:

@@ -21,8 +21,10 @@ from walrusmq.broker.setting_types import (
     Boolean,
     Choice,
     Integer,
+    Share,
     Text,
     ValueType,
+    WordList,
 )
 
 logger = logging.getLogger("walrusmq.settings")
@@ -220,6 +222,41 @@ class Settings:
     )
     log_retention_check_interval_ms: int = kafkas(
         Integer(1, MAX_INT64), 300_000, "How often retention looks for segments to remove."
+    )
+
+    # Compaction
+    log_cleanup_policy: tuple[str, ...] = kafkas(
+        WordList("compact", "delete"),
+        ("delete",),
+        "What becomes of old segments: removed, or compacted to each key's last value. Topics: cleanup.policy.",
+        is_changeable=True,
+    )
+    log_cleaner_backoff_ms: int = kafkas(
+        Integer(0, MAX_INT64), 15_000, "How often compaction looks for something to do.", is_changeable=True
+    )
+    log_cleaner_delete_retention_ms: int = kafkas(
+        Integer(0, MAX_INT64),
+        86_400_000,
+        "How long a key without a value stays after its compaction. Topics: delete.retention.ms.",
+        is_changeable=True,
+    )
+    log_cleaner_max_compaction_lag_ms: int = kafkas(
+        Integer(1, MAX_INT64),
+        MAX_INT64,
+        "Age at which a record is compacted in any case. Topics: max.compaction.lag.ms.",
+        is_changeable=True,
+    )
+    log_cleaner_min_cleanable_ratio: float = kafkas(
+        Share(),
+        0.5,
+        "Share of a log that must be new for it to be compacted. Topics: min.cleanable.dirty.ratio.",
+        is_changeable=True,
+    )
+    log_cleaner_min_compaction_lag_ms: int = kafkas(
+        Integer(0, MAX_INT64),
+        0,
+        "Age before which a record isn't compacted. Topics: min.compaction.lag.ms.",
+        is_changeable=True,
     )
 
     # Durability

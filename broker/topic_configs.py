@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from walrusmq.broker.config_rows import ConfigRow, ConfigSource, Synonym, node_synonyms
-from walrusmq.broker.setting_types import MAX_INT64, Boolean, Choice, Integer, ValueType, WordList
+from walrusmq.broker.setting_types import MAX_INT64, Boolean, Choice, Integer, Share, ValueType, WordList
 from walrusmq.broker.settings import SETTINGS, Settings
 from walrusmq.protocol.errors import InvalidConfig
 from walrusmq.segments.log_config import Durability, LogConfig, TimestampType
@@ -44,15 +44,23 @@ TOPIC_CONFIGS: dict[str, TopicConfig] = {
     for row in (
         TopicConfig(
             "cleanup.policy",
-            WordList("delete", because="compaction doesn't exist yet"),
+            WordList("compact", "delete"),
             "log.cleanup.policy",
-            "What becomes of old segments. delete: they are removed when retention.ms or retention.bytes says so.",
+            "What becomes of old segments. delete: they are removed when retention.ms or retention.bytes says so; "
+            "compact: of each key only the last value stays.",
         ),
         TopicConfig(
             "compression.type",
             Choice("producer", because="batches aren't recompressed yet"),
             "compression.type",
             "producer: batches are stored and sent as the producer compressed them.",
+        ),
+        TopicConfig(
+            "delete.retention.ms",
+            Integer(0, MAX_INT64),
+            "log.cleaner.delete.retention.ms",
+            "Milliseconds that a key without a value stays in a compacted log after its first compaction, "
+            "for readers that have yet to learn that it is gone.",
         ),
         TopicConfig(
             "flush.messages",
@@ -67,6 +75,12 @@ TOPIC_CONFIGS: dict[str, TopicConfig] = {
             "log.flush.interval.ms",
             "Sync the log once its oldest unsynced record has waited so many milliseconds. "
             "Set on a topic, this or flush.messages takes the place of the node's fsync.",
+        ),
+        TopicConfig(
+            "max.compaction.lag.ms",
+            Integer(1, MAX_INT64),
+            "log.cleaner.max.compaction.lag.ms",
+            "Milliseconds after which a record of a compacted log is compacted, however little of the log is new.",
         ),
         TopicConfig(
             "max.message.bytes",
@@ -93,6 +107,18 @@ TOPIC_CONFIGS: dict[str, TopicConfig] = {
             Choice("CreateTime", "LogAppendTime"),
             "log.message.timestamp.type",
             "CreateTime keeps the timestamps that producers give; LogAppendTime sets the time of arrival.",
+        ),
+        TopicConfig(
+            "min.cleanable.dirty.ratio",
+            Share(),
+            "log.cleaner.min.cleanable.ratio",
+            "Share of a compacted log's bytes that must be new since the last compaction for the next one.",
+        ),
+        TopicConfig(
+            "min.compaction.lag.ms",
+            Integer(0, MAX_INT64),
+            "log.cleaner.min.compaction.lag.ms",
+            "Milliseconds for which a record of a compacted log stays for certain.",
         ),
         TopicConfig(
             "min.insync.replicas",
@@ -145,7 +171,6 @@ UNSUPPORTED = frozenset(
         "compression.gzip.level",
         "compression.lz4.level",
         "compression.zstd.level",
-        "delete.retention.ms",
         "errors.deadletterqueue.group.enable",
         "file.delete.delay.ms",
         "follower.replication.throttled.replicas",
@@ -153,10 +178,7 @@ UNSUPPORTED = frozenset(
         "leader.replication.throttled.replicas",
         "local.retention.bytes",
         "local.retention.ms",
-        "max.compaction.lag.ms",
         "max.decompressed.message.bytes",
-        "min.cleanable.dirty.ratio",
-        "min.compaction.lag.ms",
         "preallocate",
         "remote.copy.lag.bytes",
         "remote.copy.lag.ms",
@@ -172,11 +194,30 @@ UNSUPPORTED = frozenset(
 _UNSET_IN_KAFKA = frozenset(("flush.ms", "retention.ms", "segment.ms"))
 
 
+#: A segment isn't sealed at a lower age because of a short retention: else each batch would get a segment of its own.
+SHORTEST_SEGMENT_MS = 1000
+
+DELETE, COMPACT = "delete", "compact"
+
+
 class Retention(NamedTuple):
     """When sealed segments go: so old, or beyond so many bytes of partition. Negative: no such limit."""
 
     retention_ms: int
     retention_bytes: int
+
+
+class Compaction(NamedTuple):
+    """How a log is compacted. Times are in ms."""
+
+    min_lag_ms: int
+    """Younger records stay."""
+    max_lag_ms: int
+    """Older ones are compacted, whatever `min_dirty_share` says."""
+    min_dirty_share: float
+    """The part of the log's bytes that must be new since the last time."""
+    delete_retention_ms: int
+    """How long a key without a value stays."""
 
 
 def validate(name: str, value: str | None) -> None:
@@ -196,8 +237,8 @@ def log_config(configs: Mapping[str, str], settings: Settings) -> LogConfig:
     """How a topic with these configs (all valid) keeps its log on a node with these settings."""
     return LogConfig(
         max_segment_entries=_value("walrus.segment.entries", configs, settings),
-        segment_bytes=_value("segment.bytes", configs, settings),
-        segment_ms=_value("segment.ms", configs, settings),
+        segment_bytes=_segment_bytes(configs, settings),
+        segment_ms=_segment_ms(configs, settings),
         max_message_bytes=_value("max.message.bytes", configs, settings),
         timestamp_type=TimestampType(_value("message.timestamp.type", configs, settings)),
         timestamp_before_max_ms=_value("message.timestamp.before.max.ms", configs, settings),
@@ -223,9 +264,42 @@ def durability(configs: Mapping[str, str], settings: Settings) -> Durability:
     return Durability(settings.fsync)
 
 
+def _segment_bytes(configs: Mapping[str, str], settings: Settings) -> int:
+    """Only sealed segments are removed, so none may grow larger than the partition is to be."""
+    size_bytes: int = _value("segment.bytes", configs, settings)
+    _, retention_bytes = retention(configs, settings)
+    return size_bytes if retention_bytes < 0 else max(min(size_bytes, retention_bytes), 1)
+
+
+def _segment_ms(configs: Mapping[str, str], settings: Settings) -> int:
+    """Only sealed segments are removed or compacted, so none may stay open for longer than its records may wait."""
+    age_ms: int = _value("segment.ms", configs, settings)
+    retention_ms, _ = retention(configs, settings)
+    if retention_ms >= 0:
+        age_ms = min(age_ms, max(retention_ms, SHORTEST_SEGMENT_MS))
+    rules = compaction(configs, settings)
+    if rules is not None:
+        age_ms = min(age_ms, max(rules.max_lag_ms, SHORTEST_SEGMENT_MS))
+    return age_ms
+
+
 def retention(configs: Mapping[str, str], settings: Settings) -> Retention:
-    """When a topic with these configs loses its old segments."""
+    """When a topic with these configs loses its old segments: never, unless its ``cleanup.policy`` says delete."""
+    if DELETE not in _value("cleanup.policy", configs, settings):
+        return Retention(-1, -1)
     return Retention(_value("retention.ms", configs, settings), _value("retention.bytes", configs, settings))
+
+
+def compaction(configs: Mapping[str, str], settings: Settings) -> Compaction | None:
+    """How a topic with these configs is compacted; None where its ``cleanup.policy`` doesn't say compact."""
+    if COMPACT not in _value("cleanup.policy", configs, settings):
+        return None
+    return Compaction(
+        min_lag_ms=_value("min.compaction.lag.ms", configs, settings),
+        max_lag_ms=_value("max.compaction.lag.ms", configs, settings),
+        min_dirty_share=_value("min.cleanable.dirty.ratio", configs, settings),
+        delete_retention_ms=_value("delete.retention.ms", configs, settings),
+    )
 
 
 def inherited_text(name: str, settings: Settings) -> str:

@@ -127,7 +127,7 @@ def test_what_is_read_only_cant_be_set_but_deleting_it_does_nothing(name: str) -
         ("1", ("message.max.bytes", SET, None), ErrorCode.INVALID_REQUEST),
         ("1", ("message.max.bytes", APPEND, "5"), ErrorCode.INVALID_CONFIG),
         ("1", ("no.such", SET, "5"), ErrorCode.INVALID_REQUEST),
-        ("1", ("log.cleanup.policy", SET, "compact"), ErrorCode.INVALID_REQUEST),
+        ("1", ("log.cleanup.policy", SET, "compacted"), ErrorCode.INVALID_REQUEST),
         ("1", ("max.connections", SET, "0"), ErrorCode.INVALID_REQUEST),
         ("99", ("message.max.bytes", SET, "5"), ErrorCode.INVALID_REQUEST),
         ("abc", ("message.max.bytes", SET, "5"), ErrorCode.INVALID_REQUEST),

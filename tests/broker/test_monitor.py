@@ -77,7 +77,7 @@ def test_every_partition_that_is_due_is_sealed_however_many_there_are(
     asyncio.run(scenario())
 
 
-def test_sealed_segments_go_when_they_are_old_and_the_open_one_stays(tmp_path: Path) -> None:
+def test_segments_go_when_they_are_old_and_the_open_one_is_sealed_in_time_for_that(tmp_path: Path) -> None:
     async def scenario() -> None:
         clock = MovedClock(RECORDS_MS)
         async with a_node(tmp_path, clock=clock) as (node, wire):
@@ -90,10 +90,10 @@ def test_sealed_segments_go_when_they_are_old_and_the_open_one_stays(tmp_path: P
             await rounds()
             assert log_start(node) == 0
             clock.ms += 1
-            await until(lambda: log_start(node) == 2)
+            await until(lambda: log_start(node) == 3)
             assert sealed_of(node, "t") == []
-            assert [offset for offset, _ in await read_all(wire, "t", offset=2)] == [2]
-            data = only_partition(await wire.ask(fetch("t", 1), 12))
+            assert await read_all(wire, "t", offset=3) == []
+            data = only_partition(await wire.ask(fetch("t", 2), 12))
             assert data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
     asyncio.run(scenario())

@@ -7,9 +7,12 @@ import pytest
 from walrusmq.broker.config_rows import ConfigSource, Synonym
 from walrusmq.broker.settings import Settings
 from walrusmq.broker.topic_configs import (
+    SHORTEST_SEGMENT_MS,
     TOPIC_CONFIGS,
     UNSUPPORTED,
+    Compaction,
     Retention,
+    compaction,
     describe,
     log_config,
     retention,
@@ -26,6 +29,15 @@ MAX_INT64 = str(2**63 - 1)
     [
         ("cleanup.policy", "delete"),
         ("cleanup.policy", "delete,delete"),
+        ("cleanup.policy", "compact"),
+        ("cleanup.policy", "compact, delete"),
+        ("delete.retention.ms", "0"),
+        ("max.compaction.lag.ms", "1"),
+        ("min.cleanable.dirty.ratio", "0"),
+        ("min.cleanable.dirty.ratio", "1.0"),
+        ("min.cleanable.dirty.ratio", ".5"),
+        ("min.cleanable.dirty.ratio", "1e-3"),
+        ("min.compaction.lag.ms", MAX_INT64),
         ("compression.type", "producer"),
         ("flush.messages", "1"),
         ("flush.messages", MAX_INT64),
@@ -58,6 +70,12 @@ def test_a_value_that_kafka_takes_and_that_works_here_is_taken(name: str, value:
         ("cleanup.policy", "delete,"),
         ("cleanup.policy", ""),
         ("compression.type", "rar"),
+        ("delete.retention.ms", "-1"),
+        ("max.compaction.lag.ms", "0"),
+        ("min.cleanable.dirty.ratio", "1.01"),
+        ("min.cleanable.dirty.ratio", "-0.1"),
+        ("min.cleanable.dirty.ratio", "nan"),
+        ("min.cleanable.dirty.ratio", ""),
         ("flush.messages", "0"),
         ("flush.ms", "-1"),
         ("max.message.bytes", "-5"),
@@ -91,8 +109,6 @@ def test_a_null_value_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("cleanup.policy", "compact", "compaction doesn't exist yet"),
-        ("cleanup.policy", "compact,delete", "compaction doesn't exist yet"),
         ("compression.type", "lz4", "aren't recompressed yet"),
         ("min.insync.replicas", "2", "one replica"),
     ],
@@ -211,3 +227,32 @@ def test_what_kafka_leaves_unset_on_a_broker_is_no_synonym_unless_somebody_set_i
     assert (row.value, row.source, row.synonyms) == ("604800000", ConfigSource.DEFAULT, ())
     (row,) = (row for row in describe({}, Settings.load({"log.retention.ms": "5"})) if row.name == "retention.ms")
     assert row.synonyms == (Synonym("log.retention.ms", "5", ConfigSource.NODE_AT_START),)
+
+
+@pytest.mark.parametrize(
+    ("configs", "segment_bytes", "segment_ms"),
+    [
+        ({}, 1 << 30, 604_800_000),
+        ({"retention.bytes": "5000"}, 5000, 604_800_000),
+        ({"retention.bytes": "0"}, 1, 604_800_000),
+        ({"retention.ms": "60000"}, 1 << 30, 60_000),
+        ({"retention.ms": "1"}, 1 << 30, SHORTEST_SEGMENT_MS),
+        ({"retention.ms": "-1", "segment.ms": "70"}, 1 << 30, 70),
+        ({"cleanup.policy": "compact", "retention.bytes": "5000", "retention.ms": "60000"}, 1 << 30, 604_800_000),
+        ({"cleanup.policy": "compact", "max.compaction.lag.ms": "50000"}, 1 << 30, 50_000),
+        ({"max.compaction.lag.ms": "50000"}, 1 << 30, 604_800_000),
+        ({"cleanup.policy": "compact,delete", "retention.ms": "7000", "max.compaction.lag.ms": "5"}, 1 << 30, 1000),
+    ],
+)
+def test_an_open_segment_is_sealed_in_time_for_retention_and_compaction(
+    configs: dict[str, str], segment_bytes: int, segment_ms: int
+) -> None:
+    config = log_config(configs, Settings.load())
+    assert (config.segment_bytes, config.segment_ms) == (segment_bytes, segment_ms)
+
+
+def test_a_log_that_is_only_compacted_loses_nothing_by_age_or_size() -> None:
+    configs = {"cleanup.policy": "compact", "retention.ms": "1", "retention.bytes": "1"}
+    assert retention(configs, Settings.load()) == (-1, -1)
+    assert compaction(configs, Settings.load()) == Compaction(0, 2**63 - 1, 0.5, 86_400_000)
+    assert compaction({"cleanup.policy": "delete"}, Settings.load()) is None
