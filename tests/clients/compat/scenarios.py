@@ -6,6 +6,7 @@ line on stdout says what.
 
 from __future__ import annotations
 
+import queue
 import sys
 import time
 import uuid
@@ -16,9 +17,11 @@ from dataclasses import dataclass
 
 #: Bound on everything that is waited for.
 PATIENCE_S = 30.0
+#: How long a member waits for records in one turn, where its thread reads them.
+TURN_S = 0.1
 #: Milliseconds of the epoch from which records are stamped, a second apart: well within any limit on timestamps.
 FIRST_TIMESTAMP_MS = int(time.time() * 1000) - 3_600_000
-CODECS = ("gzip", "snappy", "lz4", "zstd")
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 RECORDS = 200
 GROUP_PARTITIONS = 6
 #: Records that are sent in each phase of a group's life.
@@ -47,7 +50,10 @@ class Record:
 
 
 class Member(ABC):
-    """A consumer in a group; ``owned`` are its partitions now, ``lost`` those that were ever taken from it."""
+    """A consumer in a group; ``owned`` are its partitions now, ``lost`` those that were ever taken from it.
+
+    The sets are replaced, not changed: a client's thread may tell of partitions while another looks at them.
+    """
 
     def __init__(self) -> None:
         self.owned: set[int] = set()
@@ -68,14 +74,14 @@ class Member(ABC):
 
     def gains(self, partitions: Iterable[int]) -> None:
         """To be called by the client's listener."""
-        self.owned.update(partitions)
+        self.owned = self.owned.union(partitions)
         self.rebalances += 1
 
     def loses(self, partitions: Iterable[int]) -> None:
         """To be called by the client's listener."""
         partitions = set(partitions)
-        self.owned -= partitions
-        self.lost |= partitions
+        self.owned = self.owned - partitions
+        self.lost = self.lost | partitions
 
 
 class Client(ABC):
@@ -135,6 +141,17 @@ def until(condition: Callable[[], bool], turn: Callable[[], object], what: str) 
     while not condition():
         require(time.monotonic() < deadline, f"not within {PATIENCE_S:.0f} s: {what}")
         turn()
+
+
+def drained(records: queue.Queue[Record]) -> list[Record]:
+    """What another thread has read by now; waits a fraction of a second for the first."""
+    taken = []
+    try:
+        taken.append(records.get(timeout=TURN_S))
+        while True:
+            taken.append(records.get_nowait())
+    except queue.Empty:
+        return taken
 
 
 def numbered(start: int, count: int) -> list[bytes]:

@@ -165,7 +165,11 @@ class AioClient(Client):
 
         def alter_configs() -> None:
             wait(admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, {"retention.ms": "8000000"})]))
-            require(config(ConfigResourceType.TOPIC, topic, "retention.ms") == "8000000", "the altered value")
+            until(
+                lambda: config(ConfigResourceType.TOPIC, topic, "retention.ms") == "8000000",
+                wait_a_little,
+                "the altered value",
+            )
 
         def create_partitions() -> None:
             wait(admin.create_partitions({other: NewPartitions(3)}))
@@ -195,6 +199,7 @@ class AioClient(Client):
         (node,) = [each["node_id"] for each in wait(admin.describe_cluster())["brokers"]]
         return {
             "create_topics": lambda: self.create_topic(other, 1),
+            "list_topics": lambda: require(other in wait(admin.list_topics()), "the topic among those listed"),
             "create_partitions": create_partitions,
             "describe_configs": lambda: config(ConfigResourceType.TOPIC, topic, "cleanup.policy"),
             "describe_configs of a broker": lambda: config(ConfigResourceType.BROKER, str(node), "log.retention.ms"),

@@ -222,12 +222,16 @@ class ConfluentClient(Client):
         return {
             "describe_cluster": lambda: admin.describe_cluster().result(PATIENCE_S),
             "create_topics": lambda: self.create_topic(other, 1),
+            "list_topics": lambda: require(other in admin.list_topics(timeout=PATIENCE_S).topics, "the topic"),
             "create_partitions": create_partitions,
             "describe_configs": lambda: config("cleanup.policy"),
             "describe_configs of a broker": describe_configs_of_a_broker,
             "incremental_alter_configs": incremental_alter_configs,
             "alter_configs": alter_configs,
             "list_consumer_groups": list_consumer_groups,
+            "list_groups": lambda: require(
+                group in [each.id for each in admin.list_groups(timeout=PATIENCE_S)], "the group among those listed"
+            ),
             "describe_consumer_groups": describe_consumer_groups,
             "alter_consumer_group_offsets": alter_consumer_group_offsets,
             "delete_consumer_groups": lambda: done(admin.delete_consumer_groups([group])),

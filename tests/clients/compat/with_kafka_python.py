@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import queue
+import threading
+import uuid
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -28,13 +31,21 @@ from kafka.admin import (
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import CommitFailedError, RebalanceInProgressError, SecurityDisabledError
-from scenarios import PATIENCE_S, Client, Member, Record, new_name, require, run
+from scenarios import PATIENCE_S, Client, Member, Record, drained, new_name, require, run
 
-POLL_MS = 100
+#: Longer than a join takes: a poll that ends in the middle of one can leave the consumer without its partitions.
+POLL_MS = 500
 
 
 def recorded(found: dict[TopicPartition, list[Any]]) -> list[Record]:
     return [Record(each.partition, each.offset, each.value) for records in found.values() for each in records]
+
+
+def commit(consumer: KafkaConsumer) -> None:
+    try:
+        consumer.commit()
+    except (CommitFailedError, RebalanceInProgressError):
+        return  # a rebalance that the member learns of by its commit: what isn't committed comes again
 
 
 class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -49,22 +60,42 @@ class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
 
 
 class PythonMember(Member):
+    """A consumer in a thread of its own: members that one thread polls in turn keep each other rebalancing."""
+
     def __init__(self, consumer: KafkaConsumer, topic: str) -> None:
         super().__init__()
         self._consumer = consumer
+        self._records: queue.Queue[Record] = queue.Queue()
+        self._is_closing = threading.Event()
+        self._failure: Exception | None = None
         consumer.subscribe([topic], listener=Listener(self))
+        self._thread = threading.Thread(target=self._live, daemon=True)
+        self._thread.start()
+
+    def _live(self) -> None:
+        try:
+            while not self._is_closing.is_set():
+                records = recorded(self._consumer.poll(timeout_ms=POLL_MS))
+                for record in records:
+                    self._records.put(record)
+                if records:
+                    commit(self._consumer)
+            self._consumer.close()
+        except Exception as error:
+            self._failure = error
 
     def poll(self) -> list[Record]:
-        return recorded(self._consumer.poll(timeout_ms=POLL_MS))
+        if self._failure:
+            raise self._failure
+        return drained(self._records)
 
     def commit(self) -> None:
-        try:
-            self._consumer.commit()
-        except (CommitFailedError, RebalanceInProgressError):
-            return  # a rebalance that the member learns of by its commit: what isn't committed comes again
+        """The thread commits what it has read."""
 
     def close(self) -> None:
-        self._consumer.close()
+        self._is_closing.set()
+        self._thread.join(PATIENCE_S)
+        require(not self._thread.is_alive(), f"the end of the consumer within {PATIENCE_S:.0f} s")
 
 
 class PythonClient(Client):
@@ -143,7 +174,7 @@ class PythonClient(Client):
 
     def admin_calls(self, topic: str, group: str) -> dict[str, Callable[[], object]]:
         admin = self._admin
-        other = new_name("made")
+        other, second = new_name("made"), new_name("made")
         partition = TopicPartition(topic, 0)
 
         def config(resource_type: ConfigResourceType, resource: str, name: str) -> str:
@@ -161,6 +192,19 @@ class PythonClient(Client):
             (found,) = admin.describe_topics([other])
             require(len(found["partitions"]) == 3, "three partitions")
 
+        def reset_configs() -> None:
+            admin.reset_configs([ConfigResource(ConfigResourceType.TOPIC, topic, ["retention.ms"])])
+            require(config(ConfigResourceType.TOPIC, topic, "retention.ms") != "8000000", "the default value")
+
+        def describe_topic_partitions() -> None:
+            (found,) = admin.describe_topic_partitions([topic])["topics"]
+            require(len(found["partitions"]) == 1, "one partition")
+
+        def describe_log_dirs() -> None:
+            (found,) = admin.describe_log_dirs([topic])
+            (size,) = [part["partition_size"] for part in found["log_dirs"][0]["topics"][0]["partitions"]]
+            require(size > 0, f"the size of the log, not {size}")
+
         def describe_groups() -> None:
             state = str(admin.describe_groups([group])[group]["group_state"])
             require(state == "Empty", f"state Empty, not {state}")
@@ -169,9 +213,19 @@ class PythonClient(Client):
             admin.alter_group_offsets(group, {partition: OffsetAndMetadata(7, "", None)})
             require(self._committed(group, topic) == 7, "the altered offset")
 
+        def reset_group_offsets() -> None:
+            admin.reset_group_offsets(group, {partition: OffsetSpec.LATEST})
+            require(self._committed(group, topic) == self._offset(topic, OffsetSpec.LATEST), "the end as offset")
+
         def delete_records() -> None:
             admin.delete_records({partition: 5})
             require(self._offset(topic, OffsetSpec.EARLIEST) == 5, "5 as the first offset")
+
+        def delete_topics_by_id() -> None:
+            self.create_topic(second, 1)
+            (found,) = admin.describe_topics([second])
+            admin.delete_topics([uuid.UUID(str(found["topic_id"]))])
+            require(second not in admin.list_topics(), "a deleted topic")
 
         def describe_acls() -> None:
             anything = ACLFilter(
@@ -189,26 +243,32 @@ class PythonClient(Client):
         (node,) = [each["broker_id"] for each in admin.describe_cluster()["brokers"]]
         return {
             "create_topics": lambda: self.create_topic(other, 1),
+            "list_topics": lambda: require(other in admin.list_topics(), "the topic among those listed"),
             "create_partitions": create_partitions,
+            "describe_topic_partitions": describe_topic_partitions,
             "describe_configs": lambda: config(ConfigResourceType.TOPIC, topic, "cleanup.policy"),
             "describe_configs of a broker": lambda: config(ConfigResourceType.BROKER, str(node), "log.retention.ms"),
             "alter_configs, incremental": lambda: alter_configs("7000000", True),
             "alter_configs": lambda: alter_configs("8000000", False),
+            "reset_configs": reset_configs,
             "list_config_resources": admin.list_config_resources,
             "list_groups": lambda: require(
                 group in [each["group_id"] for each in admin.list_groups()], "the group among those listed"
             ),
             "describe_groups": describe_groups,
             "alter_group_offsets": alter_group_offsets,
+            "reset_group_offsets": reset_group_offsets,
             "delete_group_offsets": lambda: admin.delete_group_offsets(group, [partition]),
             "delete_groups": lambda: admin.delete_groups([group]),
             "delete_records": delete_records,
-            "describe_log_dirs": admin.describe_log_dirs,
+            "describe_log_dirs": describe_log_dirs,
+            "describe_features": admin.describe_features,
             "describe_metadata_quorum": admin.describe_metadata_quorum,
             "describe_producers": lambda: admin.describe_producers([partition]),
             "list_partition_reassignments": admin.list_partition_reassignments,
             "describe_acls": describe_acls,
             "describe_user_scram_credentials": admin.describe_user_scram_credentials,
+            "delete_topics by id": delete_topics_by_id,
             "delete_topics": lambda: admin.delete_topics([other, topic]),
         }
 

@@ -10,14 +10,13 @@ import subprocess
 import threading
 from collections.abc import Callable, Sequence
 
-from scenarios import PATIENCE_S, Client, Member, NotInClient, Record, require, run
+from scenarios import PATIENCE_S, Client, Member, NotInClient, Record, drained, require, run
 
 KCAT = shutil.which("kcat") or "kcat"
 #: kcat prints records so, and so it tells of rebalances.
 FORMAT = "%p %o %s\n"
 RECORD = re.compile(rb"(\d+) (\d+) (.*)")
 REBALANCED = re.compile(rb"% Group \S+ rebalanced.*?: (?:incremental )?(assign|revoke)\w*(.*)")
-POLL_S = 0.1
 
 
 def parsed(line: bytes) -> Record:
@@ -63,13 +62,7 @@ class KcatMember(Member):
                 (self.gains if match[1] == b"assign" else self.loses)(partitions)
 
     def poll(self) -> list[Record]:
-        records = []
-        try:
-            records.append(self._records.get(timeout=POLL_S))
-            while True:
-                records.append(self._records.get_nowait())
-        except queue.Empty:
-            return records
+        return drained(self._records)
 
     def commit(self) -> None:
         """kcat commits by its own clock, and at its end."""
