@@ -175,6 +175,23 @@ class AllocateProducerIds:
 
 
 @message(api_key=None, kind="data", versions="0", flexible="0+")
+class CompactSegment:
+    """A sealed segment has a new log, with these facts, in which superseded records are gone.
+
+    Its offsets and entries stay as they are. A size of 0 says that nothing is left: the segment leaves the chain. It is
+    refused unless the generation is a later one than the present: done twice, it has no effect.
+    """
+
+    topic_id: bytes = field(Uuid, "0+")
+    partition: int = field(Int32, "0+")
+    segment_id: int = field(Int32, "0+")
+    generation: int = field(Int32, "0+")
+    size_bytes: int = field(Int64, "0+")
+    max_timestamp: int = field(Int64, "0+", default=-1)
+    max_timestamp_offset: int = field(Int64, "0+", default=-1)
+
+
+@message(api_key=None, kind="data", versions="0", flexible="0+")
 class SetFeatureLevel:
     """From here on commands of this level may be proposed."""
 
@@ -192,6 +209,7 @@ Command = (
     | SetConfigs
     | AllocateProducerIds
     | SetFeatureLevel
+    | CompactSegment
 )
 
 
@@ -215,6 +233,7 @@ COMMAND_TYPES = (
     CommandType(8, SetConfigs, (1,)),
     CommandType(9, AllocateProducerIds, (1,)),
     CommandType(10, SetFeatureLevel, (1,)),
+    CommandType(11, CompactSegment, (1,)),
 )
 """A number, once given, is never given to another command."""
 

@@ -14,6 +14,7 @@ from typing import Any
 from walrusmq.broker.commands import (
     AllocateProducerIds,
     Command,
+    CompactSegment,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
@@ -42,7 +43,7 @@ from walrusmq.protocol.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from walrusmq.segments.facts import OpenSegment, SealedSegment
+from walrusmq.segments.facts import OpenSegment, SealedSegment, place_of
 
 __all__ = ["ClusterImage", "NodeImage", "PartitionImage", "RolledOver", "TopicImage"]
 
@@ -58,6 +59,12 @@ Subscriber = Callable[[int, Any, Any], None]
 
 class StaleRollover(KafkaError):
     """The segment isn't the open one any more, or not this leader's: somebody else has sealed it."""
+
+    code = ErrorCode.INVALID_UPDATE_VERSION
+
+
+class StaleCompaction(KafkaError):
+    """The segment isn't in the chain any more, or has been compacted since."""
 
     code = ErrorCode.INVALID_UPDATE_VERSION
 
@@ -118,6 +125,7 @@ class ClusterImage:
             SetConfigs: self._set_configs,
             AllocateProducerIds: self._allocate_producer_ids,
             SetFeatureLevel: self._set_feature_level,
+            CompactSegment: self._compact_segment,
         }
 
     def subscribe(self, callback: Subscriber) -> None:
@@ -136,7 +144,8 @@ class ClusterImage:
         """Apply a command; give its result. Raises the KafkaError by which it is refused.
 
         Results: RegisterNode its incarnation; CreateTopic, CreatePartitions and DeleteTopic the TopicImage;
-        RolloverSegment a RolledOver; MoveLogStart the dropped segments; AllocateProducerIds the first id; else None.
+        RolloverSegment a RolledOver; MoveLogStart the dropped segments; CompactSegment the segment's new facts, or None
+        if it has left the chain; AllocateProducerIds the first id; else None.
         """
         assert index > self.applied_index, "commands are applied once, in their order"
         self.applied_index = index
@@ -354,6 +363,20 @@ class ClusterImage:
         dropped = self.partition(command.topic_id, command.partition).move_log_start(command.log_start_offset)
         self.sealed_segment_count -= len(dropped)
         return dropped
+
+    def _compact_segment(self, index: int, command: CompactSegment) -> SealedSegment | None:
+        partition = self.partition(command.topic_id, command.partition)
+        place = place_of(partition.sealed, command.segment_id)
+        if place is None or partition.sealed[place].generation >= command.generation:
+            raise StaleCompaction(
+                f"segment {command.segment_id} is gone, or has generation {command.generation} or a later one"
+            )
+        if command.size_bytes < 0:
+            raise InvalidRequest(f"segment {command.segment_id} can't have {command.size_bytes} bytes")
+        compacted = partition.compact(place, command)
+        if compacted is None:
+            self.sealed_segment_count -= 1
+        return compacted
 
     def _set_configs(self, index: int, command: SetConfigs) -> None:
         if command.resource_type == ResourceType.TOPIC:

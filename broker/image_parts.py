@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import NamedTuple
 
-from walrusmq.broker.commands import RolloverReason, RolloverSegment
+from walrusmq.broker.commands import CompactSegment, RolloverReason, RolloverSegment
 from walrusmq.segments.facts import OpenSegment, SealedSegment
 
 EPOCH_RAISING_REASONS = frozenset({RolloverReason.RECOVERY, RolloverReason.LEADER_LOST})
@@ -87,6 +87,21 @@ class PartitionImage:
         dropped = tuple(self.sealed[:count])
         del self.sealed[:count]
         return dropped
+
+    def compact(self, place: int, command: CompactSegment) -> SealedSegment | None:
+        """Take over the command's facts, which have been checked; None where they say that nothing is left."""
+        if not command.size_bytes:
+            del self.sealed[place]
+            return None
+        compacted = replace(
+            self.sealed[place],
+            generation=command.generation,
+            size_bytes=command.size_bytes,
+            max_timestamp=command.max_timestamp,
+            max_timestamp_offset=command.max_timestamp_offset,
+        )
+        self.sealed[place] = compacted
+        return compacted
 
 
 @dataclass(slots=True)

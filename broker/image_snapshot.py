@@ -20,7 +20,8 @@ from walrusmq.segments.facts import OpenSegment, SealedSegment
 if TYPE_CHECKING:
     from walrusmq.broker.image import ClusterImage
 
-SNAPSHOT_VERSION = 0
+SNAPSHOT_VERSION = 1
+"""Version 1 has the generations of sealed segments."""
 _PREFIX = struct.Struct(">h")
 
 
@@ -53,6 +54,7 @@ class SavedSealedSegment:
     max_timestamp: int = field(Int64, "0+")
     max_timestamp_offset: int = field(Int64, "0+")
     members: list[int] = field(Array(Int32), "0+")
+    generation: int = field(Int32, "1+")
 
 
 @declared_struct
@@ -95,7 +97,7 @@ class SavedNodeConfigs:
     configs: list[NamedValue] = field(Array(NamedValue), "0+")
 
 
-@message(api_key=None, kind="data", versions="0", flexible="0+")
+@message(api_key=None, kind="data", versions="0-1", flexible="0+")
 class SavedImage:
     """A ClusterImage."""
 
@@ -139,13 +141,13 @@ def decode_image(snapshot: bytes) -> DecodedImage:
     if len(snapshot) < _PREFIX.size:
         raise UnreadableSnapshot(f"a snapshot of {len(snapshot)} bytes is none")
     (version,) = _PREFIX.unpack_from(snapshot)
-    if version != SNAPSHOT_VERSION:
+    if not 0 <= version <= SNAPSHOT_VERSION:
         raise UnreadableSnapshot(
             f"the snapshot of the cluster image has version {version}, which this version of WalrusMQ can't read:"
             " start the newer version that wrote it"
         )
     try:
-        saved, end = codec(SavedImage, SNAPSHOT_VERSION).decode(snapshot, _PREFIX.size)
+        saved, end = codec(SavedImage, version).decode(snapshot, _PREFIX.size)
     except MalformedMessage as error:
         raise UnreadableSnapshot(f"the snapshot of the cluster image is malformed: {error}") from error
     if end != len(snapshot):
@@ -202,6 +204,7 @@ def _topic(saved: SavedTopic, shared: dict[tuple[int, ...], tuple[int, ...]]) ->
                 SealedSegment(
                     segment.id, segment.leader, segment.leader_epoch, segment.first_offset, segment.end_offset,
                     segment.size_bytes, segment.max_timestamp, segment.max_timestamp_offset, share(segment.members),
+                    segment.generation,
                 )
                 for segment in each.sealed
             ],

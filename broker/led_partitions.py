@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from walrusmq.broker.commands import (
     ALL_NODES,
+    CompactSegment,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
@@ -22,6 +23,7 @@ from walrusmq.protocol.errors import UnknownTopicOrPartition
 if TYPE_CHECKING:
     from walrusmq.broker.image_parts import PartitionImage, RolledOver, TopicImage
     from walrusmq.broker.node import Node
+    from walrusmq.segments.facts import SealedSegment
     from walrusmq.segments.log_config import LogConfig
     from walrusmq.segments.partition import Partition
 
@@ -68,6 +70,8 @@ class LedPartitions:
                 self._close_topic(command.topic_id)
             case MoveLogStart():
                 self._log_start_moved(command)
+            case CompactSegment():
+                self._compacted(command, result)
             case SetConfigs():
                 self._configure(command)
 
@@ -104,6 +108,11 @@ class LedPartitions:
         partition = self.by_id.get(command.topic_id, {}).get(command.partition)
         if partition is not None:
             partition.move_log_start(command.log_start_offset)
+
+    def _compacted(self, command: CompactSegment, facts: SealedSegment | None) -> None:
+        partition = self.by_id.get(command.topic_id, {}).get(command.partition)
+        if partition is not None:
+            partition.compacted(command.segment_id, facts)
 
     def _configure(self, command: SetConfigs) -> None:
         topics = self._node.image.topics_by_name

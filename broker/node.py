@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import walrusmq
+from walrusmq.broker.cleaner import Cleaner
 from walrusmq.broker.clock import Clock, SystemClock
 from walrusmq.broker.commands import ALL_NODES, CommandListener, RegisterNode, encode_command
 from walrusmq.broker.data_folder import DataFolder, MetadataMissing
@@ -92,6 +93,7 @@ class Node:
         self._coordinator: GroupCoordinator | None = None
         self._dispatcher = Dispatcher(self)
         self._monitor = Monitor(self)
+        self.cleaner = Cleaner(self)
         self.listener = Listener(
             CLIENT_LISTENER,
             self._dispatcher,
@@ -132,6 +134,8 @@ class Node:
             self._start_coordinator()
         self._monitor.start()
         self._opened.push_async_callback(self._monitor.stop)
+        self.cleaner.start()
+        self._opened.push_async_callback(self.cleaner.stop)
         self._expire_deadlines()
         self.loop_lag.start()
         self._opened.callback(self.loop_lag.stop)

@@ -74,6 +74,13 @@ BYTES_APPENDED = Metric(
 FSYNCS = Metric("walrus_fsyncs_total", Kind.COUNTER, "Calls that made appended batches durable (fdatasync).")
 FSYNC_SECONDS = Metric("walrus_fsync_seconds_total", Kind.COUNTER, "Time spent in those calls.")
 
+COMPACTIONS = Metric(
+    "walrus_compactions_total", Kind.COUNTER, "Rounds in which this node compacted a partition's sealed segments."
+)
+COMPACTION_FAILURES = Metric(
+    "walrus_compaction_failures_total", Kind.COUNTER, "Rounds that failed; the partition is tried again a minute later."
+)
+
 LOOP_LAG = Metric("walrus_event_loop_lag_seconds", Kind.GAUGE, "How late the event loop ran its last timer.")
 LOOP_LAG_MAX = Metric(
     "walrus_event_loop_lag_max_seconds",
@@ -99,6 +106,8 @@ CATALOGUE: tuple[Metric, ...] = (
     BYTES_APPENDED,
     FSYNCS,
     FSYNC_SECONDS,
+    COMPACTIONS,
+    COMPACTION_FAILURES,
     LOOP_LAG,
     LOOP_LAG_MAX,
 )

@@ -16,6 +16,8 @@ from walrusmq.metrics.catalogue import (
     BYTES_RECEIVED,
     BYTES_SENT,
     CATALOGUE,
+    COMPACTION_FAILURES,
+    COMPACTIONS,
     CONNECTIONS_OPENED,
     CONNECTIONS_REFUSED,
     ENTRIES_APPENDED,
@@ -44,6 +46,8 @@ class Metrics:
         "bytes_appended",
         "bytes_received",
         "bytes_sent",
+        "compaction_failures",
+        "compactions",
         "connections_opened",
         "connections_refused",
         "entries_appended",
@@ -68,6 +72,8 @@ class Metrics:
         """Refused connections by reason; use ``count_refusal``."""
         self.entries_appended = 0
         self.bytes_appended = 0
+        self.compactions = 0
+        self.compaction_failures = 0
         self.rollovers: dict[str, int] = {}
         """Rollovers by reason; use ``count_rollover``."""
         self._readers: dict[Metric, Callable[[], Reading]] = {
@@ -80,6 +86,8 @@ class Metrics:
             CONNECTIONS_REFUSED: lambda: by_one_label(self.connections_refused),
             ENTRIES_APPENDED: lambda: self.entries_appended,
             BYTES_APPENDED: lambda: self.bytes_appended,
+            COMPACTIONS: lambda: self.compactions,
+            COMPACTION_FAILURES: lambda: self.compaction_failures,
             ROLLOVERS: lambda: by_one_label(self.rollovers),
         }
 

@@ -54,7 +54,7 @@ class Chain:
     def add(self, log: SealedLog) -> None:
         """The open segment was sealed."""
         facts = log.facts
-        assert not self.sealed or self.sealed[-1].end_offset == facts.first_offset, "a gap in the chain"
+        assert not self.sealed or self.sealed[-1].end_offset <= facts.first_offset, "an overlap in the chain"
         self.sealed.append(facts)
         self._first_offsets.append(facts.first_offset)
         self._logs[facts.id] = log
@@ -67,11 +67,27 @@ class Chain:
         del self.sealed[:count]
         del self._first_offsets[:count]
         for facts in dropped:
-            log = self._logs.pop(facts.id, None)
-            if log is not None:
-                log.close()
+            self._let_go(facts.id)
         self._max_timestamps = None
         return dropped
+
+    def replace(self, place: int, facts: SealedSegment) -> None:
+        """The segment at a place has been compacted: its log is another from now on."""
+        self._let_go(self.sealed[place].id)
+        self.sealed[place] = facts
+        self._max_timestamps = None
+
+    def remove(self, place: int) -> None:
+        """Nothing is left of the segment at a place."""
+        self._let_go(self.sealed[place].id)
+        del self.sealed[place]
+        del self._first_offsets[place]
+        self._max_timestamps = None
+
+    def _let_go(self, segment_id: int) -> None:
+        log = self._logs.pop(segment_id, None)
+        if log is not None:
+            log.close()
 
     def close(self) -> None:
         """Let go of all files."""

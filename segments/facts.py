@@ -6,7 +6,10 @@ a new topic begins with epoch 0 as Kafka's do. Segment ids begin at 1. `members`
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 NO_TIMESTAMP = -1
 """The largest timestamp of a segment whose batches carry none, and the offset that goes with it."""
@@ -28,6 +31,8 @@ class SealedSegment:
     max_timestamp: int
     max_timestamp_offset: int
     members: tuple[int, ...]
+    generation: int = 0
+    """0 for the log as it was sealed, greater with each compaction: every one has a file of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +44,9 @@ class OpenSegment:
     leader_epoch: int
     first_offset: int
     members: tuple[int, ...]
+
+
+def place_of(sealed: Sequence[SealedSegment], segment_id: int) -> int | None:
+    """Where in a chain a segment is; None where it isn't."""
+    place = bisect_left(sealed, segment_id, key=attrgetter("id"))
+    return place if place < len(sealed) and sealed[place].id == segment_id else None

@@ -92,10 +92,10 @@ class IndexFiles:
         "covered",
     )
 
-    def __init__(self, files: Files, folder: PartitionFolder, segment_id: int) -> None:
+    def __init__(self, files: Files, folder: PartitionFolder, segment_id: int, generation: int = 0) -> None:
         self._files = files
-        self._index_path = folder.file(segment_id, INDEX)
-        self._times_path = folder.file(segment_id, TIMES)
+        self._index_path = folder.file(segment_id, INDEX, generation)
+        self._times_path = folder.file(segment_id, TIMES, generation)
         self._index_bytes = self._times_bytes = 0
         self._index_entries = self._times_entries = 0
         self.covered = 0

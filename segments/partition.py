@@ -38,7 +38,7 @@ from walrusmq.segments.aside import SLOW_WRITE_S
 from walrusmq.segments.chain import Chain
 from walrusmq.segments.checkpoint import TrustedPoint
 from walrusmq.segments.commit import LogSync
-from walrusmq.segments.facts import OpenSegment, SealedSegment
+from walrusmq.segments.facts import OpenSegment, SealedSegment, place_of
 from walrusmq.segments.log_config import FOREVER, Durability, LogConfig, TimestampType
 from walrusmq.segments.open_log import OpenLog
 from walrusmq.segments.producers import ProducerBatch, Producers, Snapshot
@@ -347,10 +347,24 @@ class Partition:
         self.log_start_offset = offset
         dropped = self.chain.drop_below(offset)
         if dropped:
-            ids = [facts.id for facts in dropped]
-            work = partial(remove_segments, self.store.files, self.log, ids)
+            work = partial(remove_segments, self.store.files, self.log, dropped)
             self.store.background.start(f"removing segments of {self}", work)
         return dropped
+
+    def compacted(self, segment_id: int, facts: SealedSegment | None) -> None:
+        """A new generation of a sealed segment was recorded, or None: nothing is left of it. Reads go by that now."""
+        place = place_of(self.chain.sealed, segment_id)
+        if place is None:
+            return
+        old = self.chain.sealed[place]
+        folder = self.log.folder
+        work = partial(folder.remove_log, old.id, old.generation)
+        if facts is None:
+            self.chain.remove(place)
+            work = partial(remove_segments, self.store.files, self.log, [old])
+        else:
+            self.chain.replace(place, facts)
+        self.store.background.start(f"removing generation {old.generation} of {self}:{old.id}", work)
 
     # --- the open segment's end
 

@@ -158,6 +158,10 @@ class Producers:
             if state.last_seen_ms > oldest
         ]
 
+    def last_offsets(self, now_ms: int) -> dict[int, int]:
+        """The last offset of each producer that hasn't expired."""
+        return {producer_id: batches[-1].end_offset - 1 for producer_id, _, _, batches in self.snapshot(now_ms)}
+
     def restore(self, snapshot: Snapshot) -> None:
         """Remember what a snapshot says, and nothing else."""
         self._states.clear()

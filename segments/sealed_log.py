@@ -109,7 +109,7 @@ class SealedLog:
             raise IndexBeingRebuilt(f"the index of {self.file.path} is being made again")
         if not self._is_checked:
             self._check_size()
-        index_files = IndexFiles(self._files, self._folder, self.facts.id)
+        index_files = IndexFiles(self._files, self._folder, self.facts.id, self.facts.generation)
         indexes, covered = index_files.load(self.facts.first_offset, self.size_bytes)
         if covered == self.size_bytes and not self._must_verify:
             indexes.max_timestamp = self.facts.max_timestamp
@@ -147,7 +147,7 @@ class SealedLog:
         try:
             read = partial(self._files.pread, fd)
             if self._must_verify:
-                index_files = IndexFiles(self._files, self._folder, self.facts.id)
+                index_files = IndexFiles(self._files, self._folder, self.facts.id, self.facts.generation)
                 rebuilt = self._verify(read)
             else:
                 complete_indexes(indexes, read, self.size_bytes, self.file.path)

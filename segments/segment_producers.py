@@ -45,11 +45,11 @@ def save_producers(files: Files, log: OpenLog, snapshot: Snapshot) -> None:
         log.unwritten_producers = snapshot
 
 
-def remove_segments(files: Files, log: OpenLog, segment_ids: list[int]) -> None:
+def remove_segments(files: Files, log: OpenLog, segments: Sequence[SealedSegment]) -> None:
     """Remove sealed segments that lie before the open one. Raises OSError."""
     if log.unwritten_producers is not None:
         save_producers(files, log, log.unwritten_producers)
-    log.folder.remove_segments(segment_ids)
+    log.folder.remove_segments((facts.id, facts.generation) for facts in segments)
 
 
 def read_producers(files: Files, folder: PartitionFolder, segment_id: int, first_offset: int) -> Snapshot | None:
@@ -86,7 +86,7 @@ def load_producers(
 def _observe(files: Files, folder: PartitionFolder, facts: SealedSegment, producers: Producers, now_ms: int) -> None:
     if not facts.size_bytes:
         return
-    path = folder.file(facts.id, LOG)
+    path = folder.file(facts.id, LOG, facts.generation)
     try:
         fd = files.open(path)
     except FileNotFoundError:

@@ -214,7 +214,7 @@ class SegmentStore:
     # --- inside
 
     def _make_sealed_log(self, folder: PartitionFolder, facts: SealedSegment, *, is_suspect: bool) -> SealedLog:
-        file = LogFile(self.handles, folder.file(facts.id, LOG))
+        file = LogFile(self.handles, folder.file(facts.id, LOG, facts.generation))
         return SealedLog(facts, file, folder, self.files, self.index_cache, self.background, is_suspect=is_suspect)
 
     def _recover(
@@ -223,7 +223,7 @@ class SegmentStore:
         now_ms = self.clock.now_ms()
         scan = LogRecovery(self.files, log, producers, sealed, now_ms)
         scan.scan()
-        log.folder.remove_leftovers({facts.id for facts in sealed}, log.facts.id)
+        log.folder.remove_leftovers({facts.id: facts.generation for facts in sealed}, log.facts.id)
         recovery = scan.recovery
         recovery.needs_rollover = log.position > 0 and config.effective_durability is not Durability.BATCH
         if recovery.scanned_bytes or recovery.rebuilt:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from walrusmq.protocol.records.batch import Producer, Record, decode_batch, encode_batch
 from walrusmq.protocol.records.compression import Codec
-from walrusmq.segments.compaction import CompactionRules, NewestOffsets, compacted, note_keys
+from walrusmq.segments.compaction import CompactionRules, NewestOffsets, compacted
 
 NOW_MS = 1_000_000
 RETENTION_MS = 500
@@ -31,14 +31,23 @@ def rules(now_ms: int = NOW_MS, **producer_ends: int) -> CompactionRules:
     return CompactionRules(now_ms, RETENTION_MS, {int(name[1:]): end for name, end in producer_ends.items()})
 
 
+def noted(batches: list[bytes], newest: NewestOffsets | None = None) -> NewestOffsets:
+    newest = newest or NewestOffsets()
+    for batch in batches:
+        if not newest.note(decode_batch(batch)):
+            break
+    newest.settle()
+    return newest
+
+
 def compact(
     batches: list[bytes], newest: NewestOffsets | None = None, by: CompactionRules | None = None
 ) -> list[bytes]:
-    if newest is None:
-        newest = NewestOffsets()
-        assert note_keys(batches, newest)
     last_offset = decode_batch(batches[-1]).header.last_offset
-    return [bytes(batch) for batch in compacted(batches, newest, by or rules(), last_offset)]
+    kept = list(compacted(batches, newest or noted(batches), by or rules(), last_offset))
+    assert all(each.header == decode_batch(each.data).header for each in kept)
+    assert all((each.data in batches) == each.is_as_it_was for each in kept)
+    return [bytes(each.data) for each in kept]
 
 
 def records_of(batches: list[bytes]) -> list[Record]:
@@ -59,14 +68,23 @@ def test_with_little_memory_several_rounds_lose_no_last_value(
     logs: list[list[tuple[bytes | None, bytes | None]]], max_keys: int
 ) -> None:
     batches = batches_of(logs)
-    newest = NewestOffsets(max_keys)
-    note_keys(batches, newest)
+    newest = noted(batches, NewestOffsets(max_keys))
     kept = records_of(compact(batches, newest))
     before = records_of(batches)
     assert {record.key: record for record in kept} == {record.key: record for record in before}
     assert [record for record in kept if record.offset >= newest.end_offset] == [
         record for record in before if record.offset >= newest.end_offset
     ]
+
+
+@given(BATCHES, BATCHES)
+def test_what_was_compacted_before_is_only_held_against_what_came_since(
+    before: list[list[tuple[bytes | None, bytes | None]]], since: list[list[tuple[bytes | None, bytes | None]]]
+) -> None:
+    batches = batches_of(before + since)
+    once = compact(batches[: len(before)])
+    new = batches[len(before) :]
+    assert records_of(compact(once + new, noted(new))) == records_of(compact(batches))
 
 
 @given(BATCHES)
@@ -112,8 +130,7 @@ def test_the_last_batch_of_a_producer_stays_empty() -> None:
 
 def test_the_last_batch_of_a_segment_stays_where_a_later_segment_has_its_key() -> None:
     first, second = batches_of([[(b"a", b"1")], [(b"a", b"2")]])
-    newest = NewestOffsets()
-    assert note_keys([first, second], newest)
+    newest = noted([first, second])
     (empty,) = compact([first], newest)
     assert decode_batch(empty).header.last_offset == 0
     assert decode_batch(empty).records == []

@@ -8,7 +8,7 @@ from typing import Any
 from support.embedded import Wire, fetch
 
 from walrusmq.protocol.frames import FileRegion
-from walrusmq.protocol.records.batch import decode_batches
+from walrusmq.protocol.records.batch import Record, decode_batches
 
 Found = list[tuple[int, bytes | None]]
 """Offset and value of each record, in the order in which they came."""
@@ -43,3 +43,18 @@ async def read_all(wire: Wire, topic: str, *, partition: int = 0, offset: int = 
         assert [each[0] for each in new] == list(range(offset, offset + len(new)))
         found += new
         offset = new[-1][0] + 1
+
+
+async def read_compacted(wire: Wire, topic: str, *, partition: int = 0, offset: int = 0) -> list[Record]:
+    """Every record from ``offset`` to the high watermark of a log that has gaps; offsets only grow."""
+    found: list[Record] = []
+    while True:
+        data = only_partition(await wire.ask(fetch(topic, offset, partition=partition), 12))
+        assert data.error_code == 0, f"error {data.error_code} at offset {offset} of {topic}-{partition}"
+        batches = list(decode_batches(data.records or b""))
+        if not batches:
+            assert offset == data.high_watermark, f"nothing at {offset} below {data.high_watermark}"
+            return found
+        found += [record for batch in batches for record in batch.records if record.offset >= offset]
+        assert batches[-1].header.last_offset >= offset, "what comes lies before what was asked for"
+        offset = batches[-1].header.last_offset + 1
