@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from walrusmq.broker.broker_configs import is_this_node
 from walrusmq.broker.commands import ALL_NODES, NamedValue, ResourceType, SetConfigs
+from walrusmq.broker.compression_types import missing_codec
 from walrusmq.broker.config_rows import FIXED
 from walrusmq.broker.setting_types import WordList
 from walrusmq.broker.settings import SETTINGS, Settings
@@ -121,6 +122,8 @@ class ConfigPlanner:
             parsed = setting.type.parse(value)
         except ValueError:
             raise InvalidRequest(f"{name} is {value!r}, but must be {setting.type.allowed}") from None
+        if name == "compression.type" and (missing := missing_codec(value)) is not None:
+            raise InvalidRequest(f"{name} is {value!r}: {missing}")
         if name in _CONNECTIONS and parsed == 0:
             raise InvalidRequest(f"{name} can't become 0 while the node runs: nobody could connect to undo it")
         self._refuse_flush_beside_batch(name, parsed)

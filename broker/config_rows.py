@@ -55,7 +55,6 @@ FIXED: dict[str, FixedConfig] = {
     fixed.name: fixed
     for fixed in (
         FixedConfig("delete.topic.enable", ConfigType.BOOLEAN, "true", "Topics can be deleted."),
-        FixedConfig("compression.type", ConfigType.STRING, "producer", "Batches stay as the producer compressed them."),
         FixedConfig("min.insync.replicas", ConfigType.INT, "1", "Replicas that must have a write; there is one."),
         FixedConfig(
             "unclean.leader.election.enable",

@@ -18,6 +18,7 @@ from walrusmq.broker.commands import (
     SetConfigs,
 )
 from walrusmq.broker.topic_configs import log_config
+from walrusmq.broker.topics import is_internal
 from walrusmq.protocol.errors import UnknownTopicOrPartition
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class LedPartitions:
                 self._configure(command)
 
     def _open_topic(self, topic: TopicImage) -> None:
-        config = log_config(topic.configs, self._node.settings)
+        config = self._log_config(topic)
         for index, image in enumerate(topic.partitions):
             if image.open.leader == self._node.node_id and index not in self.by_id.get(topic.id, ()):
                 self._open(topic, index, image, config)
@@ -124,10 +125,15 @@ class LedPartitions:
 
     def _set_configs(self, topics: Iterable[TopicImage]) -> None:
         """Have the topics' partitions go by the configs of the image; those that have the same share them."""
-        shared: dict[frozenset[tuple[str, str]], LogConfig] = {}
+        shared: dict[tuple[bool, frozenset[tuple[str, str]]], LogConfig] = {}
         for topic in topics:
-            own = frozenset(topic.configs.items())
+            own = is_internal(topic.name), frozenset(topic.configs.items())
             if own not in shared:
-                shared[own] = log_config(topic.configs, self._node.settings)
+                shared[own] = self._log_config(topic)
             for partition in self.by_id.get(topic.id, {}).values():
                 partition.config = shared[own]
+
+    def _log_config(self, topic: TopicImage) -> LogConfig:
+        config = log_config(topic.configs, self._node.settings)
+        config.is_reserved = is_internal(topic.name)
+        return config

@@ -15,7 +15,7 @@ from walrusmq.broker.deferred import Deferred
 from walrusmq.broker.dispatcher import HEADER_START_BYTES, NO_ANSWER, Route
 from walrusmq.broker.produce_waits import MAX_WAIT_S, fail, finished
 from walrusmq.protocol.codec import codec
-from walrusmq.protocol.errors import KafkaError, RequestTimedOut
+from walrusmq.protocol.errors import InvalidTimestamp, KafkaError, RequestTimedOut
 from walrusmq.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -131,7 +131,7 @@ class RepeatedProduce:
         """Serve the request if it begins like the remembered one; None if it doesn't."""
         size = len(frame)
         partition = self._partition
-        if size < self._unpacked_bytes or not partition.is_open or self._aside.is_active:
+        if size < self._unpacked_bytes or not partition.is_open or self._aside.is_active or partition.prepares:
             return None
         head, self.correlation_id, prefix, batch_bytes = self._unpack(frame)
         if head + prefix != self._prefix:
@@ -151,6 +151,8 @@ class RepeatedProduce:
         node = self._context.node
         try:
             base_offset, end_offset, log_append_time_ms, is_acknowledged = partition.append(batch, node.clock.now_ms())
+        except InvalidTimestamp:
+            return None  # what is wrong with each record is told by the long way
         except KafkaError as error:
             return self._refusal(error)
         metrics = node.metrics

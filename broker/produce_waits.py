@@ -10,24 +10,31 @@ from walrusmq.broker.dispatcher import CLOSE_CONNECTION, NO_ANSWER, PRODUCE_KEY
 from walrusmq.protocol.errors import (
     CorruptMessage,
     ErrorCode,
+    InvalidTimestamp,
+    InvalidTopic,
     KafkaError,
     KafkaStorageError,
     MessageTooLarge,
     NotLeaderOrFollower,
     UnknownTopicOrPartition,
 )
-from walrusmq.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+from walrusmq.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceResponse,
+    ProduceResponse,
+)
 from walrusmq.protocol.records.header import TransactionsNotSupported
 from walrusmq.protocol.records.legacy import NotOneBatch
 from walrusmq.segments.partition import Appended, Partition, SegmentStopped
+from walrusmq.segments.preparation import RecordsRefused
 
 if TYPE_CHECKING:
     from walrusmq.broker.node import Node
 
 #: Errors that Kafka answers without the log's start: they were found before the log was asked, or by its disk.
 WITHOUT_LOG_START = (
-    CorruptMessage, KafkaStorageError, MessageTooLarge, NotLeaderOrFollower, NotOneBatch, TransactionsNotSupported,
-    UnknownTopicOrPartition,
+    CorruptMessage, InvalidTopic, KafkaStorageError, MessageTooLarge, NotLeaderOrFollower, NotOneBatch,
+    TransactionsNotSupported, UnknownTopicOrPartition,
 )  # fmt: skip
 #: No wait is kept longer than this, whatever timeout a client names.
 MAX_WAIT_S = 3600.0
@@ -57,8 +64,7 @@ class ProduceAnswer:
                 return
             if error is not None:
                 fail(part, error, partition)
-            if not self._waits:
-                self._finish()
+            self._finish_if_done()
 
         partition.when_acknowledged(end_offset, acknowledged)
 
@@ -69,25 +75,30 @@ class ProduceAnswer:
         def opened(error: KafkaError | None, kept: memoryview) -> None:
             if self._waits.pop(key, None) is None:
                 return
-            try:
-                if error is not None:
-                    raise error
-                aside = partition.store.aside
-                if aside.is_active and aside.takes(partition):
-                    self.append_aside(partition, kept, part)
-                    return
-                if not partition.is_open:
-                    self.hold(partition, kept, part)
-                    return
-                end_offset = append(self._context.node, partition, kept, part)
-                if end_offset is not None:
-                    self.wait(partition, end_offset, part)
-            except KafkaError as refusal:
-                fail(part, refusal, partition)
-            if not self._waits:
-                self._finish()
+            if error is None:
+                self._append_in_turn(partition, kept, part)
+            else:
+                fail(part, error, partition)
+            self._finish_if_done()
 
         self._context.node.held_appends.add(partition, batch, opened)
+        self._waits[key] = part
+        self._is_held = True
+
+    def prepare(self, partition: Partition, batch: memoryview, part: PartitionProduceResponse) -> None:
+        """Have the batch prepared off the loop, as its topic asks for, and then appended."""
+        key = id(part)
+
+        def prepared(outcome: memoryview | KafkaError) -> None:
+            if self._waits.pop(key, None) is None:
+                return
+            if isinstance(outcome, KafkaError):
+                fail(part, outcome, partition)
+            else:
+                self._append_in_turn(partition, outcome, part)
+            self._finish_if_done()
+
+        partition.store.prepared.add(partition, batch, prepared)
         self._waits[key] = part
         self._is_held = True
 
@@ -108,14 +119,50 @@ class ProduceAnswer:
                     raise outcome
                 elif end_offset is not None:
                     self.wait(partition, end_offset, part)
-            except KafkaError as refusal:
-                fail(part, refusal, partition)
-            if not self._waits:
-                self._finish()
+            except KafkaError as error:
+                self.refuse(partition, kept, error, part)
+            self._finish_if_done()
 
         partition.store.aside.add(partition, batch, appended)
         self._waits[key] = part
         self._is_held = True
+
+    def refuse(
+        self, partition: Partition, batch: memoryview, error: KafkaError, part: PartitionProduceResponse
+    ) -> None:
+        """Answer with the error; for timestamps with what is wrong in each record too, which takes unpacking them."""
+        if type(error) is not InvalidTimestamp:
+            fail(part, error, partition)
+            return
+        key = id(part)
+
+        def explained(refusal: KafkaError) -> None:
+            if self._waits.pop(key, None) is not None:
+                fail(part, refusal, partition)
+                self._finish_if_done()
+
+        try:
+            partition.store.prepared.explain(partition, batch, error, explained)
+        except KafkaError as refusal:
+            fail(part, refusal, partition)
+            return
+        self._waits[key] = part
+        self._is_held = True
+
+    def _append_in_turn(self, partition: Partition, batch: memoryview, part: PartitionProduceResponse) -> None:
+        """Append a batch that had to wait: now, or after those that wait for the disk or for the next segment."""
+        aside = partition.store.aside
+        try:
+            if aside.is_active and aside.takes(partition):
+                self.append_aside(partition, batch, part)
+            elif not partition.is_open and not partition.is_gone:
+                self.hold(partition, batch, part)
+            else:
+                end_offset = append(self._context.node, partition, batch, part)
+                if end_offset is not None:
+                    self.wait(partition, end_offset, part)
+        except KafkaError as error:
+            self.refuse(partition, batch, error, part)
 
     def outcome(self, timeout_ms: int) -> Any:
         """What the handler returns: a Deferred of the response, or what acks=0 gets at once.
@@ -131,6 +178,10 @@ class ProduceAnswer:
         wait_s = min(max(timeout_ms, 0) / 1000, MAX_WAIT_S)
         self._bucket = node.deadlines.add(self, node.clock.monotonic() + wait_s, self._time_out)
         return self._deferred
+
+    def _finish_if_done(self) -> None:
+        if not self._waits:
+            self._finish()
 
     def _finish(self) -> None:
         outcome = finished(self._response, self._acks, self._context)
@@ -196,5 +247,10 @@ def fail(part: PartitionProduceResponse, error: KafkaError, partition: Partition
     part.error_code = int(error.code)
     part.error_message = str(error)
     part.base_offset = part.log_append_time_ms = part.log_start_offset = -1
+    if isinstance(error, RecordsRefused):
+        part.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
+            for index, text in sorted(error.faults.items())
+        ]
     if not isinstance(error, WITHOUT_LOG_START):
         part.log_start_offset = partition.log_start_offset

@@ -120,9 +120,10 @@ class Choice:
         self.words = words
 
     def parse(self, text: str) -> str:
-        if text not in self.words:
+        word = text.strip()
+        if word not in self.words:
             raise ValueError(text)
-        return text
+        return word
 
     def render(self, value: object) -> str:
         return str(value)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any, Literal, NamedTuple
 
+from walrusmq.broker.compression_types import AS_PRODUCED, COMPRESSION_TYPE, missing_codec
 from walrusmq.broker.setting_types import (
     MAX_INT32,
     MAX_INT64,
@@ -168,6 +169,12 @@ class Settings:
         Integer(0),
         1048588,
         "Largest record batch, as sent (compressed). Topics: max.message.bytes.",
+        is_changeable=True,
+    )
+    compression_type: str = kafkas(
+        COMPRESSION_TYPE,
+        AS_PRODUCED,
+        "Codec that batches are stored in; producer: the one they came in. Topics: compression.type.",
         is_changeable=True,
     )
     log_message_timestamp_type: Literal["CreateTime", "LogAppendTime"] = kafkas(
@@ -442,6 +449,11 @@ class Settings:
     def _refuse_contradictions(self) -> None:
         self._refuse_flushes_beside_batch()
         self._refuse_shared_addresses()
+        missing = missing_codec(self.compression_type)
+        if missing is not None:
+            raise SettingError(
+                f"compression.type is {self.compression_type} ({self.origin('compression.type')}): {missing}"
+            )
 
     def _refuse_flushes_beside_batch(self) -> None:
         if self.fsync != "batch" or not self.is_given("fsync"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from walrusmq.broker.compression_types import CODECS, COMPRESSION_TYPE, missing_codec
 from walrusmq.broker.config_rows import ConfigRow, ConfigSource, Synonym, node_synonyms
 from walrusmq.broker.setting_types import MAX_INT64, Boolean, Choice, Integer, Share, ValueType, WordList
 from walrusmq.broker.settings import SETTINGS, Settings
@@ -51,9 +52,10 @@ TOPIC_CONFIGS: dict[str, TopicConfig] = {
         ),
         TopicConfig(
             "compression.type",
-            Choice("producer", because="batches aren't recompressed yet"),
+            COMPRESSION_TYPE,
             "compression.type",
-            "producer: batches are stored and sent as the producer compressed them.",
+            "Codec that batches are stored and sent in, whatever the producer took; snappy and zstd need the extra "
+            "`codecs`. uncompressed: none; producer: batches stay as the producer compressed them.",
         ),
         TopicConfig(
             "delete.retention.ms",
@@ -231,6 +233,8 @@ def validate(name: str, value: str | None) -> None:
         config.type.parse(value)
     except ValueError:
         raise InvalidConfig(f"topic setting {name} is {value!r}, but must be {config.type.allowed}") from None
+    if config.type is COMPRESSION_TYPE and (missing := missing_codec(value)) is not None:
+        raise InvalidConfig(f"topic setting {name} is {value!r}: {missing}")
 
 
 def log_config(configs: Mapping[str, str], settings: Settings) -> LogConfig:
@@ -246,6 +250,8 @@ def log_config(configs: Mapping[str, str], settings: Settings) -> LogConfig:
         durability=durability(configs, settings),
         flush_messages=_value("flush.messages", configs, settings),
         flush_ms=_value("flush.ms", configs, settings),
+        codec=CODECS[_value("compression.type", configs, settings)],
+        needs_keys=COMPACT in _value("cleanup.policy", configs, settings),
     )
 
 

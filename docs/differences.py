@@ -21,11 +21,6 @@ ACCOUNTED_FOR: dict[str, str] = {
     "topic settings without effect": rf"configs\[({ABSENT_SETTINGS})\] .* B: \"<absent>\"",
     "`walrus.segment.entries`": r"configs\[walrus\.segment\.entries\] \| A: \"<absent>\"",
     "sources of settings": r"configs\[(retention\.ms|segment\.bytes|min\.insync\.replicas)\]\.(configSource|synonyms)",
-    "`cleanup.policy`, `compression.type`, `min.insync.replicas`, `unclean.leader.election.enable`": (
-        # the scenario begins with a compacted topic, and so goes no further
-        r"describe_topic_configs: (stopped .* cleanup\.policy is 'compact|.* B: \"<not taken>\")"
-        r"|^DIFF AlterConfigs .* alter_configs: validate only \| responses\[0\]\.errorCode \| A: 0 \| B: 40$"
-    ),
     "transactions": (
         r"^DIFF InitProducerId .* init_producer_id: (transactional|again: next epoch|timeout 900000|own id and epoch"
         r"|the epoch before|an old epoch|an epoch ahead|another's id|an id without an epoch|id and epoch, never seen)"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from walrusmq.protocol.records.compression import Codec
+
 FOREVER = 2**63 - 1
 """Kafka's way to say: no limit."""
 
@@ -43,6 +45,17 @@ class LogConfig:
     """Unsynced entries at which a sync is due; the append that reaches it is acknowledged after the sync."""
     flush_ms: int = FOREVER
     """Age of the oldest unsynced entry at which a sync is due."""
+    codec: Codec | None = None
+    """What batches are compressed with, whatever the producer did (`compression.type`); None: as the producer did."""
+    needs_keys: bool = False
+    """Whether records without a key are refused (`cleanup.policy`)."""
+    is_reserved: bool = False
+    """Whether only the node itself appends, and producers are refused."""
+
+    @property
+    def looks_inside(self) -> bool:
+        """Whether an append may need more than a look at a batch's header."""
+        return self.codec is not None or self.needs_keys or self.is_reserved
 
     @property
     def effective_durability(self) -> Durability:

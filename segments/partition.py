@@ -99,6 +99,7 @@ class Partition:
         "log_start_offset",
         "next_producers",
         "on_full",
+        "prepares",
         "producers",
         "read_ends",
         "recovery",
@@ -174,6 +175,8 @@ class Partition:
     @config.setter
     def config(self, config: LogConfig) -> None:
         self._config = config
+        self.prepares = config.looks_inside or self in self.store.prepared
+        """Whether a producer's batch may have to be prepared before it is appended, or wait for one that is."""
         self._max_message_bytes = config.max_message_bytes
         self._stamps = config.timestamp_type is TimestampType.LOG_APPEND_TIME
         self._before_max_ms = config.timestamp_before_max_ms

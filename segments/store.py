@@ -25,6 +25,7 @@ from walrusmq.segments.log_config import Durability, LogConfig
 from walrusmq.segments.open_log import OpenLog
 from walrusmq.segments.partition import Partition
 from walrusmq.segments.partition_folder import CHECKPOINT, LOG, PartitionFolder, folder_name, parse_folder_name
+from walrusmq.segments.prepared_appends import PreparedAppends
 from walrusmq.segments.producers import DEFAULT_EXPIRATION_MS, Producers
 from walrusmq.segments.recovery import LogRecovery, Recovery
 from walrusmq.segments.sealed_log import SealedLog
@@ -69,6 +70,7 @@ class SegmentStore:
         self.commit = CommitThread(files, fsync_interval_ms, self.counters)
         self.background = Background()
         self.aside = AsideAppends(files, self.counters, clock.now_ms)
+        self.prepared = PreparedAppends(clock.now_ms)
         self.index_cache = IndexCache()
         self.write_problems: dict[Partition, OSError] = {}
         """Partitions whose last append the disk refused."""
@@ -94,6 +96,7 @@ class SegmentStore:
 
     async def stop(self) -> None:
         """Sync all, leave the exact ends for the next start, and let go of every file and thread."""
+        await self.prepared.stop()
         await self.aside.stop()
         await close_partitions(self)
 

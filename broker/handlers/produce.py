@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from walrusmq.broker.context import Context
 from walrusmq.broker.dispatcher import handles
 from walrusmq.broker.produce_single import FIRST_VERSION_WITH_IDS, FIRST_VERSION_WITH_ZSTD, LEGAL_ACKS
 from walrusmq.broker.produce_waits import ProduceAnswer, append, fail, finished
-from walrusmq.protocol.errors import ErrorCode, KafkaError, UnsupportedCompressionType
+from walrusmq.protocol.errors import (
+    ErrorCode,
+    InvalidTimestamp,
+    InvalidTopic,
+    KafkaError,
+    UnsupportedCompressionType,
+)
 from walrusmq.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -20,6 +26,9 @@ from walrusmq.protocol.messages.produce import (
 from walrusmq.protocol.records.compression import Codec
 from walrusmq.protocol.records.header import CODEC_MASK
 from walrusmq.protocol.records.legacy import NotOneBatch
+
+if TYPE_CHECKING:
+    from walrusmq.segments.partition import Partition
 
 #: The low byte of the attributes, where the codec is.
 ATTRIBUTES_AT = 22
@@ -73,7 +82,10 @@ def produce(request: ProduceRequest, context: Context) -> Any:
             try:
                 if batch is None or (version < FIRST_VERSION_WITH_ZSTD and is_zstd(batch)):
                     refuse_batch(batch)
-                if node.store.aside.is_active and node.store.aside.takes(partition):
+                if partition.prepares and must_prepare(partition, batch):
+                    answer = answer or ProduceAnswer(response, acks, context)
+                    answer.prepare(partition, batch, part)
+                elif node.store.aside.is_active and node.store.aside.takes(partition):
                     answer = answer or ProduceAnswer(response, acks, context)
                     answer.append_aside(partition, batch, part)
                 elif partition.is_open:
@@ -85,6 +97,9 @@ def produce(request: ProduceRequest, context: Context) -> Any:
                 else:
                     answer = answer or ProduceAnswer(response, acks, context)
                     answer.hold(partition, batch, part)
+            except InvalidTimestamp as error:
+                answer = answer or ProduceAnswer(response, acks, context)
+                answer.refuse(partition, batch, error, part)
             except KafkaError as error:
                 fail(part, error, partition)
     return finished(response, acks, context) if answer is None else answer.outcome(request.timeout_ms)
@@ -95,6 +110,16 @@ def unknown(has_topic: bool, version: int) -> int:
     if has_topic or version < FIRST_VERSION_WITH_IDS:
         return int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     return int(ErrorCode.UNKNOWN_TOPIC_ID)
+
+
+def must_prepare(partition: Partition, batch: memoryview) -> bool:
+    """Whether a batch is more than its header to its partition, or must wait for one that is.
+
+    Raises InvalidTopic for one that only the node itself appends to.
+    """
+    if partition.config.is_reserved:
+        raise InvalidTopic(f"{partition.topic} belongs to the broker: clients don't produce to it")
+    return partition.store.prepared.takes(partition, batch)
 
 
 def is_zstd(batch: memoryview) -> bool:

@@ -23,6 +23,7 @@ OTHER_TEXTS = {
     "internal.listen": "[::1]:19093",
     "http.listen": "127.0.0.1:0",
     "auto.create.topics.enable": "false",
+    "compression.type": "lz4",
     "log.cleanup.policy": "compact,delete",
     "log.cleaner.min.cleanable.ratio": "0.25",
     "log.message.timestamp.type": "LogAppendTime",
