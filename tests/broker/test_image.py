@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.image_commands import Applied, create, register, roll, topic_id
+from support.image_commands import Applied, compact, create, register, roll, topic_id
 
 from walrusmq.broker.commands import (
     AllocateProducerIds,
@@ -28,6 +29,7 @@ from walrusmq.broker.image import (
     FeatureLevelRefused,
     NodeInUse,
     NodeNotRegistered,
+    StaleCompaction,
     StaleIncarnation,
     StaleRollover,
 )
@@ -161,6 +163,40 @@ def test_a_rollover_seals_with_exact_facts_and_opens_the_next() -> None:
     assert rolled.open == OpenSegment(id=2, leader=1, leader_epoch=0, first_offset=107, members=(1,))
     assert (partition.sealed, partition.open) == ([rolled.sealed], rolled.open)
     assert applied.image.sealed_segment_count == 1
+
+
+def test_a_compaction_changes_the_facts_that_it_may_once() -> None:
+    applied = Applied(register(1), create(1))
+    for _ in range(3):
+        applied.apply(roll(applied.image))
+    sealed = applied.image.topics[topic_id(1)].partitions[0].sealed
+    before = sealed[1]
+    command = compact(2, generation=3, size_bytes=70, max_timestamp=9, max_timestamp_offset=150)
+    compacted = applied.apply(command)
+    assert compacted == replace(before, generation=3, size_bytes=70, max_timestamp=9, max_timestamp_offset=150)
+    assert sealed[1] == compacted
+    refused(applied, command, StaleCompaction, "generation 3 or a later one")
+    refused(applied, compact(2, generation=2), StaleCompaction)
+    refused(applied, compact(4), StaleCompaction, "segment 4 is gone")
+    refused(applied, compact(1, size_bytes=-1), InvalidRequest)
+    assert applied.image.sealed_segment_count == 3
+
+
+def test_a_segment_of_which_compaction_leaves_nothing_goes_and_the_rest_stays_a_chain() -> None:
+    applied = Applied(register(1), create(1))
+    for _ in range(3):
+        applied.apply(roll(applied.image))
+    partition = applied.image.topics[topic_id(1)].partitions[0]
+    assert applied.apply(compact(2, size_bytes=0)) is None
+    assert [facts.id for facts in partition.sealed] == [1, 3]
+    assert applied.apply(compact(1, size_bytes=0)) is None
+    assert applied.apply(compact(3, size_bytes=0)) is None
+    assert (partition.sealed, partition.open.first_offset, partition.log_start_offset) == ([], 300, 0)
+    assert applied.image.sealed_segment_count == 0
+    applied.image.check()
+    sealed = applied.apply(roll(applied.image)).sealed
+    applied.image.check()
+    assert applied.apply(MoveLogStart(topic_id=topic_id(1), partition=0, log_start_offset=400)) == (sealed,)
 
 
 def test_the_same_rollover_proposed_by_many_writers_takes_effect_once() -> None:

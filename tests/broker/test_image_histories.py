@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from support.image_commands import create, register, roll, topic_id
+from support.image_commands import compact, create, register, roll, topic_id
 
 from walrusmq.broker.commands import (
     AllocateProducerIds,
@@ -97,6 +97,19 @@ class Histories(RuleBasedStateMachine):
         if topic is not None and partition < len(topic.partitions):
             offset = min(offset, topic.partitions[partition].open.first_offset + 10)
         self.take(MoveLogStart(topic_id=topic_id(number), partition=partition, log_start_offset=offset))
+
+    @rule(
+        number=TOPICS,
+        partition=st.integers(0, 1),
+        place=st.integers(0, 3),
+        generation=st.integers(0, 5),
+        size_bytes=st.sampled_from([-1, 0, 0, 7, 5000]),
+    )
+    def compact(self, number: int, partition: int, place: int, generation: int, size_bytes: int) -> None:
+        topic = self.live.topics.get(topic_id(number))
+        sealed = topic.partitions[partition].sealed if topic and partition < len(topic.partitions) else []
+        segment_id = sealed[place].id if place < len(sealed) else place
+        self.take(compact(segment_id, number, partition, generation=generation, size_bytes=size_bytes))
 
     @rule(kind=st.sampled_from(ResourceType), number=TOPICS, value=st.sampled_from([None, "1", "2"]))
     def set_configs(self, kind: ResourceType, number: int, value: str | None) -> None:

@@ -8,10 +8,11 @@ import tracemalloc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.image_commands import Applied, create, register, roll
+from support.image_commands import Applied, compact, create, register, roll
 
 from walrusmq.broker.image import ClusterImage
-from walrusmq.broker.image_snapshot import UnreadableSnapshot
+from walrusmq.broker.image_snapshot import SavedImage, UnreadableSnapshot
+from walrusmq.protocol.codec import codec
 
 MANY_PARTITIONS = 20_000
 MAX_LOAD_S = 3.0
@@ -24,6 +25,7 @@ def rich_image() -> ClusterImage:
     applied = Applied(register(1, rack="a"), register(2), create(1, 2, (1, 2), retention_ms="5"), create(2, 1, (2,)))
     for _ in range(3):
         applied.apply(roll(applied.image, partition=1))
+    applied.apply(compact(2, partition=1))
     return applied.image
 
 
@@ -67,6 +69,16 @@ def test_any_bytes_are_an_image_or_unreadable(data: st.DataObject) -> None:
 def test_a_newer_version_is_refused_with_what_to_do() -> None:
     with pytest.raises(UnreadableSnapshot, match=r"version 7.*start the newer version"):
         ClusterImage.restore(b"\0\7" + rich_image().snapshot()[2:])
+
+
+def test_a_snapshot_without_generations_is_of_segments_that_were_never_compacted() -> None:
+    applied = Applied(register(1), create(1))
+    applied.apply(roll(applied.image))
+    saved, _ = codec(SavedImage, 1).decode(applied.image.snapshot(), 2)
+    again = ClusterImage.restore(b"\0\0" + codec(SavedImage, 0).encode(saved))
+    assert again.snapshot() == applied.image.snapshot()
+    ((_, _, partition),) = again.partitions()
+    assert [facts.generation for facts in partition.sealed] == [0]
 
 
 def test_bytes_behind_the_image_are_refused() -> None:

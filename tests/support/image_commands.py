@@ -6,6 +6,7 @@ from typing import Any
 
 from walrusmq.broker.commands import (
     CommandListener,
+    CompactSegment,
     CreateTopic,
     NamedValue,
     NewPartition,
@@ -56,6 +57,20 @@ def roll(
         "next_members": list(opened.members),
     }
     return RolloverSegment(**{**facts, **values})
+
+
+def compact(segment_id: int, number: int = 1, partition: int = 0, **values: Any) -> CompactSegment:
+    """The command that gives a sealed segment its next generation."""
+    facts: dict[str, Any] = {
+        "topic_id": topic_id(number),
+        "partition": partition,
+        "segment_id": segment_id,
+        "generation": 1,
+        "size_bytes": 70,
+        "max_timestamp": 5,
+        "max_timestamp_offset": 6,
+    }
+    return CompactSegment(**{**facts, **values})
 
 
 class Applied:
