@@ -338,14 +338,16 @@ class Partition:
 
     def expired_before(self, now_ms: int, retention_ms: int, retention_bytes: int) -> int | None:
         """Where retention lets the log begin from now on; None where everything is to stay. See `retention.expired`."""
-        return expired(self.chain.sealed, now_ms, retention_ms, retention_bytes, self.log.position)
+        return expired(
+            self.chain.sealed, now_ms, retention_ms, retention_bytes, self.log.position, self.log_start_offset
+        )
 
     def move_log_start(self, offset: int) -> list[SealedSegment]:
         """Let the log begin at `offset`: sealed segments that end there or before are removed; returns their facts.
 
         Nothing happens for an offset below the present start. Their files go in the background.
         """
-        if offset <= self.log_start_offset:
+        if offset < self.log_start_offset:
             return []
         self.log_start_offset = offset
         dropped = self.chain.drop_below(offset)

@@ -18,7 +18,7 @@ from support.reading import only_partition, read_all
 from support.waiting import until
 
 from walrusmq.broker import monitor
-from walrusmq.broker.commands import NamedValue, ResourceType, SetConfigs
+from walrusmq.broker.commands import MoveLogStart, NamedValue, ResourceType, SetConfigs
 from walrusmq.broker.node import Node
 from walrusmq.protocol.error_codes import ErrorCode
 
@@ -125,6 +125,23 @@ def test_files_of_what_retention_removed_go_too(tmp_path: Path) -> None:
             assert await read_all(wire, "t", offset=5) == []
             await put(wire)
             assert [offset for offset, _ in await read_all(wire, "t", offset=5)] == [5]
+
+    asyncio.run(scenario())
+
+
+def test_a_segment_whose_records_were_all_deleted_while_it_was_open_goes_once_it_is_sealed(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with a_node(tmp_path) as (node, wire):
+            topic_id = await create_topic(wire, "t", retention_ms="-1")
+            await put(wire, 3)
+            await node.propose(MoveLogStart(topic_id=topic_id, partition=0, log_start_offset=3))
+            folder = tmp_path / "topics" / f"{topic_id.hex()}-0"
+            await node.rollovers.begin(node.partitions_by_id[topic_id][0], "manual")
+            await put(wire)
+            await until(lambda: [path.name for path in folder.glob("*.log")] == ["0000000002.log"])
+            assert (log_start(node), sealed_of(node, "t")) == (3, [])
+            assert [offset for offset, _ in await read_all(wire, "t", offset=3)] == [3]
+            node.image.check()
 
     asyncio.run(scenario())
 
