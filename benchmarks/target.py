@@ -95,7 +95,7 @@ def own_broker(settings: Mapping[str, str], prefix: Sequence[str] = ()) -> Itera
         folder = Path(name)
         process = spawn([*prefix, *serve_command(folder, settings)], folder)
         try:
-            facts = _wait_ready(process, folder / "ready")
+            facts = wait_ready(process, folder / "ready")
             yield Target(str(facts["listen"]), process.pid)
         finally:
             process.terminate()
@@ -103,7 +103,8 @@ def own_broker(settings: Mapping[str, str], prefix: Sequence[str] = ()) -> Itera
             sys.stderr.write(logged(folder))
 
 
-def _wait_ready(process: subprocess.Popen[bytes], ready: Path) -> dict[str, object]:
+def wait_ready(process: subprocess.Popen[bytes], ready: Path) -> dict[str, object]:
+    """What the ready file says, once it stands. Raises SystemExit where it never does."""
     deadline = time.monotonic() + PATIENCE_S
     while not ready.exists() or not ready.stat().st_size:
         if process.poll() is not None or time.monotonic() > deadline:
