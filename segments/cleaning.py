@@ -7,13 +7,13 @@ from the moment at which the metadata log has recorded them, and are removed as 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from walrusmq.protocol.records.batch import decode_batch
+from walrusmq.protocol.records.keys import batch_keys
 from walrusmq.protocol.records.scan import DamagedLog, scan_headers
 from walrusmq.segments.compaction import CompactionRules, Kept, NewestOffsets, compacted
 from walrusmq.segments.facts import NO_TIMESTAMP, SealedSegment
@@ -27,10 +27,14 @@ from walrusmq.segments.small_files import read_exactly, write_exactly
 if TYPE_CHECKING:
     from walrusmq.protocol.records.header import BatchHeader
 
+T = TypeVar("T")
+
 WRITE_BYTES = 1 << 20
 """Compacted log that is held in memory before it is written."""
 BUSY_S = 0.001
 """How long a round computes before it lets go of the interpreter: the event loop waits so long at the most."""
+ITEMS_PER_STEP = 256
+"""Records looked at without looking at the time."""
 PAUSE_S = 0.0002
 """How long it lets go: less, and the waiting thread may not wake in time to get it."""
 
@@ -50,8 +54,15 @@ class Pace:
         """From any thread: have the round end at its next batch."""
         self._is_stopped.set()
 
+    def through(self, items: Iterable[T]) -> Iterator[T]:
+        """The same items, with a step now and then. Raises CleaningStopped."""
+        for number, item in enumerate(items):
+            if not number % ITEMS_PER_STEP:
+                self.step()
+            yield item
+
     def step(self) -> None:
-        """Called for each batch. Raises CleaningStopped."""
+        """Called at least for each batch. Raises CleaningStopped."""
         if time.perf_counter() - self._paused_s >= BUSY_S:
             time.sleep(PAUSE_S)
             self._paused_s = time.perf_counter()
@@ -75,9 +86,12 @@ class Cleaning:
         """Take in the keys of the segments' batches from an offset on, as many as there is room for."""
         for facts in segments:
             for header, data in self._batches(facts):
-                if header.last_offset >= from_offset and not newest.note(decode_batch(data)):
+                if header.last_offset < from_offset:
+                    continue
+                if not newest.has_room_for(header):
                     newest.settle()
                     return
+                newest.note(header, self._pace.through(batch_keys(data)))
         newest.settle()
 
     def compact(self, facts: SealedSegment, newest: NewestOffsets, generation: int) -> SealedSegment | None:

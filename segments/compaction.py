@@ -41,19 +41,20 @@ class NewestOffsets:
         self._by_key: dict[bytes, int] = {}
         self._offsets = array("q")
 
-    def note(self, batch: RecordBatch) -> bool:
-        """Take in the next batch; False, and nothing is noted, where it could have more keys than there is room for."""
-        by_key, header = self._by_key, batch.header
-        if len(by_key) + len(batch.records) > self.max_keys and by_key:
-            return False
+    def has_room_for(self, header: BatchHeader) -> bool:
+        """Whether there is room for as many keys as a batch may have."""
+        return not self._by_key or len(self._by_key) + header.record_count <= self.max_keys
+
+    def note(self, header: BatchHeader, keys: Iterable[tuple[int, bytes | None]]) -> None:
+        """Take in the next batch: the offsets and keys of its records."""
+        by_key = self._by_key
         if not self.end_offset:
             self.start_offset = header.base_offset
         if not header.is_control:
-            for record in batch.records:
-                if record.key is not None:
-                    by_key[_short(record.key)] = record.offset
+            for offset, key in keys:
+                if key is not None:
+                    by_key[key if len(key) < HASH_BYTES else _hash(key)] = offset
         self.end_offset = header.last_offset + 1
-        return True
 
     def settle(self) -> None:
         """All is noted."""
@@ -71,11 +72,12 @@ class NewestOffsets:
 
     def is_newest(self, record: Record) -> bool:
         """Whether no later record with its key is known. One without a key isn't worth keeping."""
-        return record.key is not None and self._by_key.get(_short(record.key), -1) <= record.offset
+        key = record.key
+        return key is not None and self._by_key.get(key if len(key) < HASH_BYTES else _hash(key), -1) <= record.offset
 
 
-def _short(key: bytes) -> bytes:
-    return key if len(key) < HASH_BYTES else blake2b(key, digest_size=HASH_BYTES).digest()
+def _hash(key: bytes) -> bytes:
+    return blake2b(key, digest_size=HASH_BYTES).digest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from walrusmq.protocol.records.header import (
     MIN_RECORD_BYTES,
     parse_header,
 )
+from walrusmq.protocol.records.keys import record_keys
 from walrusmq.protocol.records.legacy import CRC_AT, CRC_COVERS_FROM, LOG_OVERHEAD_BYTES, SIZE_AT
 from walrusmq.protocol.records.varints import read_varint
 
@@ -57,22 +58,7 @@ def _check_lengths(records: bytes, count: int) -> None:
 
 def keyless(records: bytes, count: int) -> list[int]:
     """Which of the records, as `unpacked` returned them, have no key (null). Raises InvalidRecord."""
-    found = []
-    end = 0
-    try:
-        for index in range(count):
-            length, start = read_varint(records, end)
-            end = start + length
-            _, position = read_varint(records, start + 1)  # behind the attributes: the timestamp
-            _, position = read_varint(records, position)  # the offset
-            key_bytes, position = read_varint(records, position)
-            if position + max(key_bytes, 0) > end:
-                raise InvalidRecord(f"record {index} ends before its key does")
-            if key_bytes < 0:
-                found.append(index)
-    except IndexError:
-        raise InvalidRecord("the records end before the last of them does") from None
-    return found
+    return [index for index, (_, key) in enumerate(record_keys(records, count)) if key is None]
 
 
 def repacked(batch: memoryview, records: bytes, codec: Codec) -> bytearray:

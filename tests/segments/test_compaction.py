@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from walrusmq.protocol.records.batch import Producer, Record, decode_batch, encode_batch
 from walrusmq.protocol.records.compression import Codec
+from walrusmq.protocol.records.keys import batch_keys
 from walrusmq.segments.compaction import CompactionRules, NewestOffsets, compacted
 
 NOW_MS = 1_000_000
@@ -34,8 +35,10 @@ def rules(now_ms: int = NOW_MS, **producer_ends: int) -> CompactionRules:
 def noted(batches: list[bytes], newest: NewestOffsets | None = None) -> NewestOffsets:
     newest = newest or NewestOffsets()
     for batch in batches:
-        if not newest.note(decode_batch(batch)):
+        header = decode_batch(batch).header
+        if not newest.has_room_for(header):
             break
+        newest.note(header, batch_keys(batch))
     newest.settle()
     return newest
 
