@@ -132,7 +132,7 @@ class Group:
         ``needs_member_id`` is true from JoinGroup 4 on, ``can_skip_assignment`` from 9 on (KIP-814).
         """
         try:
-            self._check_join(request)
+            self._check_join(request, now_ms)
             joining = joining_member(request, client_id, client_host)
             if request.member_id:
                 joining.member_id = request.member_id
@@ -258,7 +258,7 @@ class Group:
 
     # Joining
 
-    def _check_join(self, request: JoinGroupRequest) -> None:
+    def _check_join(self, request: JoinGroupRequest, now_ms: int) -> None:
         limits = self._limits
         self._check_alive()
         if not limits.min_session_ms <= request.session_timeout_ms <= limits.max_session_ms:
@@ -270,6 +270,7 @@ class Group:
             member = self.members.get(request.member_id)
             if member is not None:
                 self._remove(member.member_id, GroupMaxSizeReached(f"group {self.group_id} is full"))
+                self._go_on(now_ms)
             raise GroupMaxSizeReached(f"group {self.group_id} has {limits.max_size} members, and no room for more")
         if not self._can_do(request):
             raise InconsistentGroupProtocol(f"no protocol of the member is one that all of {self.group_id} can do")
@@ -395,9 +396,7 @@ class Group:
             self._complete_join_if_all_joined(now_ms)
 
     def _prepare_rebalance(self, now_ms: int) -> None:
-        error = RebalanceInProgress(f"group {self.group_id} is rebalancing")
-        for member_id in list(self._waiting_syncs):
-            self._fail_sync(member_id, error)
+        self._fail_all_syncs(RebalanceInProgress(f"group {self.group_id} is rebalancing"), now_ms)
         if self.state is GroupState.COMPLETING_REBALANCE:
             for member in self.members.values():
                 member.assignment = b""
@@ -473,8 +472,7 @@ class Group:
         assert assignments is not None
         assert self.state is GroupState.COMPLETING_REBALANCE
         if error is not None:
-            for member_id in list(self._waiting_syncs):
-                self._fail_sync(member_id, error)
+            self._fail_all_syncs(error, now_ms)
             self._prepare_rebalance(now_ms)
             return
         self.state = GroupState.STABLE
@@ -601,6 +599,12 @@ class Group:
         to = self._waiting_syncs.pop(member_id, None)
         if to is not None:
             self._effects.append(Reply(to, SyncGroupResponse(error_code=error.code)))
+
+    def _fail_all_syncs(self, error: KafkaError, now_ms: int) -> None:
+        """Have the members that wait for assignments react; their sessions, which didn't count meanwhile, begin anew."""
+        for member_id in list(self._waiting_syncs):
+            self._fail_sync(member_id, error)
+            self._touch(self.members[member_id], now_ms)
 
     def _refuse_join(self, to: object, member_id: str, error: KafkaError) -> None:
         self._effects.append(Reply(to, refused_join(member_id, error)))

@@ -278,6 +278,40 @@ def test_a_full_group_takes_nobody_else() -> None:
     assert driver.group.state is GroupState.STABLE
 
 
+def test_a_group_that_has_become_too_full_goes_on_without_the_last_that_rejoins() -> None:
+    driver = Driver()
+    driver.stable("a", "b")
+    value = driver.group.metadata_value(driver.now_ms)
+    driver.group = Group.restored("g", value, GroupLimits(max_size=1), driver.now_ms)
+    assert driver.join("a", member_id="a") is None
+    answer = driver.join("b", member_id="b")
+    assert answer is not None
+    assert answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert [member.member_id for member in driver.joined["a"].members] == ["a"]
+
+
+@pytest.mark.parametrize("ending", ["rebalance", "failed store"])
+def test_a_member_has_a_whole_session_after_it_has_waited_for_assignments(ending: str) -> None:
+    driver = Driver()
+    driver.stable("a", "b")
+    for name in ("a", "b"):
+        driver.join(name, member_id=name)
+    driver.sync("b")
+    driver.after(SESSION_MS - 1)
+    driver.heartbeat("a")
+    driver.after(1)
+    if ending == "rebalance":
+        driver.join("c")
+    else:
+        driver.sync("a")
+        driver.end_stores(KafkaStorageError("disk full"))
+    assert driver.synced["b"].error_code
+    driver.after(SESSION_MS - 2)
+    assert "b" in driver.group.members
+    driver.after(2)
+    assert "b" not in driver.group.members
+
+
 def test_the_initial_delay_gathers_members() -> None:
     driver = Driver(initial_delay_ms=3_000)
     assert driver.join("a") is None
