@@ -1,7 +1,7 @@
 """What an application does with Kafka, as scenarios over any client: ``python with_CLIENT.py BOOTSTRAP FEATURE``.
 
 The status is 0 for a pass, 1 for what is missing in the broker, and 3 where the client itself hasn't the feature; a
-line on stdout says what.
+line on stdout says what. A pass of ``admin`` prints the names of the calls.
 """
 
 from __future__ import annotations
@@ -335,6 +335,7 @@ def admin(client: Client) -> None:
         except Exception as error:
             failed.append(f"{name} ({' '.join(str(error).split()) or type(error).__name__})"[:200])
     require(not failed, "; ".join(failed))
+    print(", ".join(calls))
 
 
 def lag(client: Client) -> None:

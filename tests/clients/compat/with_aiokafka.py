@@ -150,7 +150,10 @@ class AioClient(Client):
 
     def lag(self, group: str, topic: str) -> int:
         end = self._asked(lambda consumer, partition: consumer.end_offsets([partition]), topic)
-        return int(end) - int(wait(self._admin.list_consumer_group_offsets(group))[TopicPartition(topic, 0)].offset)
+        return int(end) - self._committed(group, topic)
+
+    def _committed(self, group: str, topic: str) -> int:
+        return int(wait(self._admin.list_consumer_group_offsets(group))[TopicPartition(topic, 0)].offset)
 
     def admin_calls(self, topic: str, group: str) -> dict[str, Callable[[], object]]:
         admin = self._admin
@@ -201,12 +204,16 @@ class AioClient(Client):
             "create_topics": lambda: self.create_topic(other, 1),
             "list_topics": lambda: require(other in wait(admin.list_topics()), "the topic among those listed"),
             "create_partitions": create_partitions,
+            "describe_topics": lambda: wait(admin.describe_topics([topic])),
             "describe_configs": lambda: config(ConfigResourceType.TOPIC, topic, "cleanup.policy"),
             "describe_configs of a broker": lambda: config(ConfigResourceType.BROKER, str(node), "log.retention.ms"),
             "alter_configs": alter_configs,
             "find_coordinator": lambda: wait(admin.find_coordinator(group)),
             "list_consumer_groups": list_consumer_groups,
             "describe_consumer_groups": describe_consumer_groups,
+            "list_consumer_group_offsets": lambda: require(
+                self._committed(group, topic) == 20, "20 as the committed offset"
+            ),
             "delete_records": delete_records,
             "delete_topics": delete_topics,
         }

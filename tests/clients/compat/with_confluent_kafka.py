@@ -224,6 +224,8 @@ class ConfluentClient(Client):
             "create_topics": lambda: self.create_topic(other, 1),
             "list_topics": lambda: require(other in admin.list_topics(timeout=PATIENCE_S).topics, "the topic"),
             "create_partitions": create_partitions,
+            "describe_topics": lambda: only(admin.describe_topics(TopicCollection([topic]))),
+            "list_offsets": lambda: require(self._end(topic) == 20, "20 as the end"),
             "describe_configs": lambda: config("cleanup.policy"),
             "describe_configs of a broker": describe_configs_of_a_broker,
             "incremental_alter_configs": incremental_alter_configs,
@@ -233,6 +235,9 @@ class ConfluentClient(Client):
                 group in [each.id for each in admin.list_groups(timeout=PATIENCE_S)], "the group among those listed"
             ),
             "describe_consumer_groups": describe_consumer_groups,
+            "list_consumer_group_offsets": lambda: require(
+                self._committed(group, topic) == 20, "20 as the committed offset"
+            ),
             "alter_consumer_group_offsets": alter_consumer_group_offsets,
             "delete_consumer_groups": lambda: done(admin.delete_consumer_groups([group])),
             "delete_records": delete_records,

@@ -6,9 +6,8 @@ import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
-import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AdminClient;
 import org.apache.kafka.clients.admin.NewTopic;
-import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -23,12 +22,12 @@ final class Client implements AutoCloseable {
     /** Bound on everything that is waited for. */
     static final Duration PATIENCE = Duration.ofSeconds(30);
 
-    final Admin admin;
+    final AdminClient admin;
     private final String bootstrap;
 
     Client(String bootstrap) {
         this.bootstrap = bootstrap;
-        this.admin = Admin.create(Map.of("bootstrap.servers", bootstrap));
+        this.admin = AdminClient.create(Map.of("bootstrap.servers", bootstrap));
     }
 
     /** A name that no other run uses. */
@@ -83,11 +82,6 @@ final class Client implements AutoCloseable {
         return records.subList(0, Math.min(count, records.size()));
     }
 
-    long offset(String topic, OffsetSpec spec) throws Exception {
-        TopicPartition partition = new TopicPartition(topic, 0);
-        return wait(admin.listOffsets(Map.of(partition, spec)).partitionResult(partition)).offset();
-    }
-
     long committed(String group, String topic) throws Exception {
         var offsets = wait(admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata());
         var found = offsets.get(new TopicPartition(topic, 0));
@@ -97,6 +91,6 @@ final class Client implements AutoCloseable {
 
     @Override
     public void close() {
-        admin.close(PATIENCE);
+        admin.close();
     }
 }
