@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from walrusmq.broker.config_rows import FIXED, ConfigRow, ConfigSource, Synonym, node_synonyms
+from walrusmq.broker.setting_names import Setting, Source
 from walrusmq.broker.setting_types import ConfigType
-from walrusmq.broker.settings import SETTINGS, Setting, Settings, Source
+from walrusmq.broker.settings import SETTINGS, Settings
 from walrusmq.protocol.errors import InvalidRequest
 
 if TYPE_CHECKING:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from walrusmq.broker.broker_configs import is_this_node
 from walrusmq.broker.commands import ALL_NODES, NamedValue, ResourceType, SetConfigs
 from walrusmq.broker.compression_types import missing_codec
-from walrusmq.broker.config_rows import FIXED
+from walrusmq.broker.config_rows import FIXED, node_synonyms
 from walrusmq.broker.setting_types import WordList
 from walrusmq.broker.settings import SETTINGS, Settings
-from walrusmq.broker.topic_configs import TOPIC_CONFIGS, inherited_text, validate
+from walrusmq.broker.topic_configs import TOPIC_CONFIGS, check_together, inherited_text, validate
 from walrusmq.broker.topics import MAX_RECORDS_PER_REQUEST, missing_topic, validate_topic_name
+from walrusmq.broker.unsupported_settings import UNSUPPORTED_SETTINGS
 from walrusmq.protocol.errors import InvalidConfig, InvalidRequest, PolicyViolation
 
 if TYPE_CHECKING:
@@ -88,7 +89,10 @@ class ConfigPlanner:
         values = {change.name: self._topic_value(change, present) for change in wish.changes}
         if topic is None:
             raise missing_topic(name)
-        return _command(ResourceType.TOPIC, name, values, present, wish.is_whole)
+        command = _command(ResourceType.TOPIC, name, values, present, wish.is_whole)
+        changed = {**present, **{config.name: config.value for config in command.configs}}
+        check_together({name: value for name, value in changed.items() if value is not None}, self._settings)
+        return command
 
     def _topic_value(self, change: Change, present: Mapping[str, str]) -> str | None:
         value = change.value
@@ -103,21 +107,27 @@ class ConfigPlanner:
 
     def _node_command(self, wish: Wish) -> SetConfigs:
         name = str(self._node_id) if is_this_node(wish.resource_name, self._node_id) else ALL_NODES
-        values = {change.name: self._node_value(change) for change in wish.changes}
-        return _command(ResourceType.BROKER, name, values, self._image.node_configs.get(name, {}), wish.is_whole)
+        present = self._image.node_configs.get(name, {})
+        values = {change.name: self._node_value(change, present) for change in wish.changes}
+        return _command(ResourceType.BROKER, name, values, present, wish.is_whole)
 
-    def _node_value(self, change: Change) -> str | None:
+    def _node_value(self, change: Change, present: Mapping[str, str]) -> str | None:
         if change.operation == Operation.DELETE:
             return None
         name, value = change.name, change.value
         assert value is not None
         setting = SETTINGS.get(name)
         if setting is None and name not in FIXED:
-            raise InvalidRequest(f"a broker has no setting {name!r}: {', '.join(_CHANGEABLE)} can be changed")
+            what = f"Kafka's {name} has no effect here" if name in UNSUPPORTED_SETTINGS else f"there is no {name!r}"
+            raise InvalidRequest(f"{what}: of a broker {', '.join(_CHANGEABLE)} can be changed")
         if setting is None or not setting.is_changeable:
             raise InvalidRequest(f"{name} can't be changed while the node runs: {', '.join(_CHANGEABLE)} can")
         if change.operation != Operation.SET:
-            raise InvalidConfig(f"{name} is no list: nothing can be appended to it or subtracted from it")
+            if not isinstance(setting.type, WordList):
+                raise InvalidConfig(f"{name} is no list: nothing can be appended to it or subtracted from it")
+            before = present.get(name, node_synonyms(name, self._settings)[0].value)
+            assert before is not None, "no list is unset"
+            value = _edited(change, before)
         try:
             parsed = setting.type.parse(value)
         except ValueError:
@@ -181,11 +191,11 @@ def _check_form(wish: Wish) -> None:
 def _edited(change: Change, before: str) -> str:
     """A list after an append or a subtraction; what is in it already isn't appended."""
     assert change.value is not None
-    words = [word for word in before.split(",") if word]
-    given = [word.strip() for word in change.value.split(",") if word.strip()]
+    words = [word.strip() for word in before.split(",") if word.strip()]
+    given = [word.strip() for word in change.value.split(",")]
     if change.operation == Operation.APPEND:
         return ",".join(dict.fromkeys((*words, *given)))
-    return ",".join(word for word in words if word.strip() not in given)
+    return ",".join(word for word in words if word not in given)
 
 
 def _command(

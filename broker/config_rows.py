@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple
 
+from walrusmq.broker.setting_names import Source
 from walrusmq.broker.setting_types import ConfigType
-from walrusmq.broker.settings import SETTINGS, Settings, Source
+from walrusmq.broker.settings import SETTINGS, Settings
 
 
 class ConfigSource(IntEnum):

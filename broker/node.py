@@ -13,6 +13,7 @@ import walrusmq
 from walrusmq.broker.cleaner import Cleaner
 from walrusmq.broker.clock import Clock, SystemClock
 from walrusmq.broker.commands import ALL_NODES, CommandListener, RegisterNode, encode_command
+from walrusmq.broker.config_locks import ConfigLocks
 from walrusmq.broker.data_folder import DataFolder, MetadataMissing
 from walrusmq.broker.deadlines import GRAIN_S, Deadlines
 from walrusmq.broker.dispatcher import Dispatcher, EncodedResponse
@@ -81,6 +82,7 @@ class Node:
         self.held_appends = HeldAppends()
         self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
         self.producer_ids = ProducerIds()
+        self.config_locks = ConfigLocks()
         self.metadata_entries: ImageCache[MetadataResponseTopic] = ImageCache(self.image)
         self.encoded_answers: ImageCache[EncodedResponse] = ImageCache(self.image, MAX_ENCODED_ANSWERS)
         self.waiting_fetches: set[Fetch] = set()
@@ -167,6 +169,7 @@ class Node:
         configs = self.image.node_configs
         self.settings.change(configs.get(ALL_NODES, {}), configs.get(str(self.node_id), {}))
         self.listener.limits = _limits(self.settings)
+        self.store.forget_producers_after(self.settings.producer_id_expiration_ms)
 
     @property
     def coordinator(self) -> GroupCoordinator:

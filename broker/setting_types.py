@@ -130,16 +130,16 @@ class Choice:
 
 
 class WordList:
-    """One or more of a few words, with commas between them."""
+    """Any of a few words, or none, with commas between them."""
 
     config_type = ConfigType.LIST
 
     def __init__(self, *words: str) -> None:
-        self.allowed = f"{_either(words)}, or several of them with commas between"
+        self.allowed = f"{_either(words)}, several of them with commas between, or nothing"
         self.words = words
 
     def parse(self, text: str) -> tuple[str, ...]:
-        words = tuple(dict.fromkeys(word.strip() for word in text.split(",")))
+        words = tuple(dict.fromkeys(word.strip() for word in text.split(","))) if text.strip() else ()
         if not set(words) <= set(self.words):
             raise ValueError(text)
         return words

@@ -10,10 +10,18 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Iterable, Mapping
-from enum import Enum
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from walrusmq.broker.compression_types import AS_PRODUCED, COMPRESSION_TYPE, missing_codec
+from walrusmq.broker.setting_names import (
+    CONFIG_VARIABLE,
+    Setting,
+    SettingError,
+    Source,
+    named,
+    origin_in_words,
+    unknown_setting,
+)
 from walrusmq.broker.setting_types import (
     MAX_INT32,
     MAX_INT64,
@@ -30,76 +38,9 @@ from walrusmq.broker.setting_types import (
 
 logger = logging.getLogger("walrusmq.settings")
 
-#: Variables with this prefix are ours: an unknown one is a spelling mistake and stops the start.
-ENVIRONMENT_PREFIX = "WALRUS_"
-#: What people take the prefix to be, from the command's name.
-MISTAKEN_PREFIX = "WALRUSMQ_"
-#: How alike a name after it must be to a setting's (0 to 1) to stop the start: others' variables may begin so too.
-MISTAKEN_LIKENESS = 0.8
-#: Names the settings file; no setting itself, since a file can't name itself.
-CONFIG_VARIABLE = "WALRUS_CONFIG"
-#: What other programs call a setting, Kafka first, where the spelling doesn't lead to ours.
-OTHER_NAMES = {
-    "broker.id": "node.id",
-    "host": "listen",
-    "listeners": "listen",
-    "log.dir": "data.dir",
-    "log.dirs": "data.dir",
-    "port": "listen",
-}
-
 LOOPBACK = "127.0.0.1"
 #: More handles than this gain nothing, even where the system has no limit.
 MAX_DEFAULT_OPEN_FILES = 16_384
-
-
-class SettingError(Exception):
-    """A setting that can't be taken; the message names setting, value, what is allowed and the nearest known name."""
-
-
-class UnknownSetting(SettingError):
-    """There is no setting of this name."""
-
-
-class Source(Enum):
-    """Where a value came from; a later one wins over an earlier one."""
-
-    DEFAULT = "default"
-    FILE = "file"
-    ENVIRONMENT = "environment"
-    FLAG = "flag"
-    ALL_NODES = "set for all nodes at run time"
-    THIS_NODE = "set for this node at run time"
-
-
-class Setting(NamedTuple):
-    """A row of the table. ``default`` None: unset, and ``meaning`` says what then happens.
-
-    ``is_changeable``: whether clients can change it while the node runs.
-    """
-
-    name: str
-    type: ValueType
-    default: Any
-    meaning: str
-    is_kafkas: bool
-    is_changeable: bool = False
-
-    @property
-    def flag(self) -> str:
-        return "--" + self.name.replace(".", "-")
-
-    @property
-    def variable(self) -> str:
-        return ENVIRONMENT_PREFIX + self.name.replace(".", "_").upper()
-
-    @property
-    def attribute(self) -> str:
-        return self.name.replace(".", "_")
-
-    def render(self, value: object) -> str | None:
-        """The value as text, None if it is unset."""
-        return None if value is None else self.type.render(value)
 
 
 def ours(value_type: ValueType, default: Any, meaning: str, *, is_changeable: bool = False) -> Any:
@@ -331,7 +272,10 @@ class Settings:
     )
     max_incremental_fetch_session_cache_slots: int = kafkas(Integer(0), 1000, "Fetch sessions kept (KIP-227).")
     producer_id_expiration_ms: int = kafkas(
-        Integer(1), 86_400_000, "How long the sequence numbers of an idle idempotent producer are remembered."
+        Integer(1),
+        86_400_000,
+        "How long the sequence numbers of an idle idempotent producer are remembered.",
+        is_changeable=True,
     )
     max_open_files: int = dataclasses.field(
         default_factory=_open_file_share,
@@ -382,7 +326,7 @@ class Settings:
             from walrusmq.broker.settings_file import read_settings_file
 
             settings._take(read_settings_file(settings.file), Source.FILE)
-        settings._take(_named(environ), Source.ENVIRONMENT)
+        settings._take(named(environ, SETTINGS), Source.ENVIRONMENT)
         settings._take((given or {}).items(), Source.FLAG)
         settings._refuse_contradictions()
         return settings
@@ -405,7 +349,7 @@ class Settings:
 
     def origin(self, name: str) -> str:
         """The source in words, with the flag, variable or file that said so."""
-        return _origin(name, self.source(name), self.file)
+        return origin_in_words(name, self.source(name), self.file)
 
     def value(self, name: str) -> Any:
         """The value of the setting with this dotted name."""
@@ -437,12 +381,12 @@ class Settings:
         for name, text in items:
             setting = SETTINGS.get(name)
             if setting is None:
-                raise unknown_setting(name, source, self.file)
+                raise unknown_setting(name, source, SETTINGS, self.file)
             try:
                 value = setting.type.parse(text)
             except ValueError:
-                origin = _origin(name, source, self.file)
-                raise SettingError(f"{name} is {text!r} ({origin}), but must be {setting.type.allowed}") from None
+                where = origin_in_words(name, source, self.file)
+                raise SettingError(f"{name} is {text!r} ({where}), but must be {setting.type.allowed}") from None
             setattr(self, setting.attribute, value)
             self.sources[name] = source
 
@@ -500,80 +444,3 @@ def _changes(texts: Mapping[str, str]) -> dict[str, Any]:
         except ValueError:
             logger.warning("%s was set to %r at run time, which this version can't take: left out", name, text)
     return values
-
-
-def _named(environ: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    """Those variables that are settings, by dotted name."""
-    for variable, text in environ.items():
-        if variable.startswith(MISTAKEN_PREFIX):
-            _refuse_mistaken_prefix(variable, text)
-        if not variable.startswith(ENVIRONMENT_PREFIX) or variable == CONFIG_VARIABLE:
-            continue
-        name = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
-        if name in SETTINGS or not _is_service_link(variable, text):
-            yield name, text
-
-
-def _refuse_mistaken_prefix(variable: str, text: str) -> None:
-    """What looks like a setting must not be passed over in silence, whatever comes before its name."""
-    name = variable.removeprefix(MISTAKEN_PREFIX).lower().replace("_", ".")
-    if ENVIRONMENT_PREFIX + name.upper() == CONFIG_VARIABLE:
-        meant: str | None = CONFIG_VARIABLE
-    elif name not in SETTINGS and _is_service_link(variable, text):
-        meant = None
-    else:
-        nearest = _nearest(name, MISTAKEN_LIKENESS)
-        meant = SETTINGS[nearest].variable if nearest else None
-    if meant:
-        raise UnknownSetting(f"the environment has {variable}, which isn't read: did you mean {meant}?")
-
-
-def _is_service_link(variable: str, text: str) -> bool:
-    """Whether Kubernetes or an old Docker set it: they tell containers of a service named walrus or walrusmq."""
-    import re
-
-    if re.search(r"_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|_PORT_[0-9]+_(TCP|UDP)(_(PROTO|PORT|ADDR))?$", variable):
-        return True
-    return variable.endswith("_PORT") and text.startswith(("tcp://", "udp://"))
-
-
-def _origin(name: str, source: Source, file: str | None) -> str:
-    dashes = name.replace(".", "-")
-    match source:
-        case Source.DEFAULT:
-            return "default"
-        case Source.FILE:
-            return f"file {file}"
-        case Source.ENVIRONMENT:
-            return f"environment {ENVIRONMENT_PREFIX}{dashes.replace('-', '_').upper()}"
-        case Source.FLAG:
-            return f"flag --{dashes}"
-        case Source.ALL_NODES | Source.THIS_NODE:
-            return str(source.value)
-
-
-def unknown_setting(name: str, source: Source, file: str | None = None) -> UnknownSetting:
-    """The error for a name that isn't a setting's, with the nearest that is, spelt as where the name was found."""
-    nearest = _nearest(name)
-    advice = (
-        f"did you mean {_spelling(SETTINGS[nearest], source)}?" if nearest else "`walrusmq config` lists all settings"
-    )
-    return UnknownSetting(f"there is no setting {name!r} ({_origin(name, source, file)}): {advice}")
-
-
-def _nearest(name: str, likeness: float = 0.6) -> str | None:
-    """The setting that was probably meant: by what others call it, else by spelling."""
-    import difflib
-
-    if name in OTHER_NAMES:
-        return OTHER_NAMES[name]
-    return next(iter(difflib.get_close_matches(name, SETTINGS, n=1, cutoff=likeness)), None)
-
-
-def _spelling(setting: Setting, source: Source) -> str:
-    match source:
-        case Source.FLAG:
-            return setting.flag
-        case Source.ENVIRONMENT:
-            return setting.variable
-    return setting.name

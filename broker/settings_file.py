@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 
-from walrusmq.broker.settings import SettingError
+from walrusmq.broker.setting_names import SettingError
 
 
 def read_settings_file(path: str) -> list[tuple[str, str]]:
@@ -37,9 +37,7 @@ def _flat(tree: dict[str, object], prefix: str, path: str) -> Iterator[tuple[str
                 yield from _flat(value, name + ".", path)
             case bool():
                 yield name, "true" if value else "false"
-            case int() | str():
+            case int() | float() | str():
                 yield name, str(value)
             case _:
-                raise SettingError(
-                    f"{name} is {value!r} (file {path}), but must be text, a whole number, true or false"
-                )
+                raise SettingError(f"{name} is {value!r} (file {path}), but must be text, a number, true or false")

@@ -237,6 +237,13 @@ def validate(name: str, value: str | None) -> None:
         raise InvalidConfig(f"topic setting {name} is {value!r}: {missing}")
 
 
+def check_together(configs: Mapping[str, str], settings: Settings) -> None:
+    """Raise ``InvalidConfig`` if a topic's configs (each valid by itself) contradict each other or the node's."""
+    least, most = _value("min.compaction.lag.ms", configs, settings), _value("max.compaction.lag.ms", configs, settings)
+    if least > most:
+        raise InvalidConfig(f"min.compaction.lag.ms ({least}) is larger than max.compaction.lag.ms ({most})")
+
+
 def log_config(configs: Mapping[str, str], settings: Settings) -> LogConfig:
     """How a topic with these configs (all valid) keeps its log on a node with these settings."""
     return LogConfig(
@@ -306,6 +313,12 @@ def compaction(configs: Mapping[str, str], settings: Settings) -> Compaction | N
         min_dirty_share=_value("min.cleanable.dirty.ratio", configs, settings),
         delete_retention_ms=_value("delete.retention.ms", configs, settings),
     )
+
+
+def is_only_compacted(configs: Mapping[str, str], settings: Settings) -> bool:
+    """Whether a topic with these configs loses nothing but what later records with the same key replace."""
+    policy = _value("cleanup.policy", configs, settings)
+    return COMPACT in policy and DELETE not in policy
 
 
 def inherited_text(name: str, settings: Settings) -> str:

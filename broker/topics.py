@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from walrusmq.broker.commands import CreateTopic, NamedValue, NewPartition
-from walrusmq.broker.topic_configs import validate
+from walrusmq.broker.topic_configs import check_together, validate
 from walrusmq.protocol.errors import (
     InvalidConfig,
     InvalidPartitions,
@@ -119,7 +119,7 @@ class TopicPlanner:
         InvalidPartitions or InvalidReplicaAssignment; of several faults, the one that Kafka names first.
         """
         self._check_name(wanted.name)
-        configs = _checked_configs(wanted.configs)
+        configs = _checked_configs(wanted.configs, self._settings)
         assigned = self._assigned_by_hand(wanted) if wanted.assignments else self._placed(wanted, topic_id)
         return CreateTopic(
             topic_id=topic_id,
@@ -199,7 +199,7 @@ def checked_nodes(index: int, nodes: Sequence[int], image: ClusterImage) -> list
     return list(nodes)
 
 
-def _checked_configs(configs: Iterable[CreatableTopicConfig]) -> list[NamedValue]:
+def _checked_configs(configs: Iterable[CreatableTopicConfig], settings: Settings) -> list[NamedValue]:
     """The configs by name, each once: of one that is given twice, the last counts, as in Kafka."""
     values: dict[str, str] = {}
     for config in configs:
@@ -208,6 +208,7 @@ def _checked_configs(configs: Iterable[CreatableTopicConfig]) -> list[NamedValue
         values[config.name] = config.value
     for name, value in values.items():
         validate(name, value)
+    check_together(values, settings)
     return [NamedValue(name=name, value=values[name]) for name in sorted(values)]
 
 

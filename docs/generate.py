@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from walrusmq.broker.dispatcher import HANDLER_MODULES
-from walrusmq.broker.settings import SETTINGS, Setting
+from walrusmq.broker.setting_names import Setting
+from walrusmq.broker.settings import SETTINGS
 from walrusmq.broker.topic_configs import TOPIC_CONFIGS, UNSUPPORTED
+from walrusmq.broker.unsupported_settings import UNSUPPORTED_SETTINGS
 from walrusmq.metrics.catalogue import CATALOGUE
 from walrusmq.protocol.messages import API_BY_KEY
 
@@ -51,6 +53,11 @@ def refused_topic_configs() -> str:
     return ", ".join(f"`{name}`" for name in sorted(UNSUPPORTED)) + "\n"
 
 
+def refused_settings() -> str:
+    """The names of Kafka's broker settings that are refused."""
+    return ", ".join(f"`{name}`" for name in sorted(UNSUPPORTED_SETTINGS)) + "\n"
+
+
 def settings() -> str:
     """Each setting of a node."""
 
@@ -77,7 +84,8 @@ def metrics() -> str:
 
 
 GENERATORS: dict[str, Callable[[], str]] = {
-    function.__name__: function for function in (apis, topic_configs, refused_topic_configs, settings, metrics)
+    function.__name__: function
+    for function in (apis, topic_configs, refused_topic_configs, refused_settings, settings, metrics)
 }
 
 

@@ -56,10 +56,11 @@ Snapshot = list[tuple[int, int, int, tuple[ProducerBatch, ...]]]
 class Producers:
     """The producers of one partition."""
 
-    __slots__ = ("_awaited", "_expiration_ms", "_states")
+    __slots__ = ("_awaited", "_states", "expiration_ms")
 
     def __init__(self, expiration_ms: int = DEFAULT_EXPIRATION_MS) -> None:
-        self._expiration_ms = expiration_ms
+        self.expiration_ms = expiration_ms
+        """How long a producer is remembered after its last batch; may be changed at any time."""
         self._states: dict[int, _Producer] = {}
         self._awaited: dict[int, tuple[int, int]] = {}
 
@@ -85,7 +86,7 @@ class Producers:
             for batch in state.batches:
                 if batch.base_sequence == base_sequence and batch.last_sequence == last_sequence:
                     return batch
-        if now_ms - state.last_seen_ms >= self._expiration_ms:
+        if now_ms - state.last_seen_ms >= self.expiration_ms:
             del self._states[producer_id]
             return None
         if epoch < state.epoch:
@@ -151,7 +152,7 @@ class Producers:
 
     def snapshot(self, now_ms: int) -> Snapshot:
         """What is remembered now, without producers that have expired."""
-        oldest = now_ms - self._expiration_ms
+        oldest = now_ms - self.expiration_ms
         return [
             (producer_id, state.epoch, state.last_seen_ms, tuple(state.batches))
             for producer_id, state in self._states.items()
@@ -173,7 +174,7 @@ class Producers:
 
     def _make_room(self, now_ms: int) -> None:
         oldest_first = sorted(self._states, key=lambda producer_id: self._states[producer_id].last_seen_ms)
-        expired = now_ms - self._expiration_ms
+        expired = now_ms - self.expiration_ms
         for index, producer_id in enumerate(oldest_first):
             if index >= FORGOTTEN_AT_ONCE and self._states[producer_id].last_seen_ms > expired:
                 break

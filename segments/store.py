@@ -162,6 +162,12 @@ class SegmentStore:
                 logger.info("removing %s: its topic was deleted", path)
                 self.background.start(f"removing {path}", partial(self.files.remove_tree, path))
 
+    def forget_producers_after(self, expiration_ms: int) -> None:
+        """Remember the sequence numbers of idle producers for so long from now on."""
+        self._producer_id_expiration_ms = expiration_ms
+        for partition in self._partitions.values():
+            partition.producers.expiration_ms = expiration_ms
+
     # --- what others may ask
 
     @property

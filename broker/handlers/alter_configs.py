@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from walrusmq.broker.config_changes import Change, ConfigPlanner, Operation, Wish, check_change_total
@@ -15,7 +16,6 @@ from walrusmq.protocol.messages import alter_configs as whole
 from walrusmq.protocol.messages import incremental_alter_configs as single
 
 if TYPE_CHECKING:
-    from walrusmq.broker.commands import SetConfigs
     from walrusmq.broker.node import Node
 
 #: How long the metadata log may take: these requests name no time of their own.
@@ -77,19 +77,31 @@ async def _alter(wishes: Sequence[Wish], validate_only: bool, node: Node) -> lis
     planner = ConfigPlanner(node.image, node.settings, node.node_id)
     counts = Counter((wish.resource_type, wish.resource_name) for wish in wishes)
     outcomes: list[KafkaError | None] = [None] * len(wishes)
-    commands: dict[int, SetConfigs] = {}
+    wanted: dict[int, Wish] = {}
     for place, wish in enumerate(wishes):
-        try:
-            if counts[wish.resource_type, wish.resource_name] > 1:
-                raise InvalidRequest(f"the request has resource {wish.resource_name!r} more than once")
-            command = planner.plan(wish)
-        except KafkaError as error:
-            outcomes[place] = error
-            continue
-        if command.configs and not validate_only:
-            commands[place] = command
-    results = await propose_each(node.propose, list(commands.values()), PROPOSAL_TIMEOUT_MS)
-    for place, result in zip(commands, results, strict=True):
-        if isinstance(result, KafkaError):
-            outcomes[place] = result
+        if counts[wish.resource_type, wish.resource_name] > 1:
+            outcomes[place] = InvalidRequest(f"the request has resource {wish.resource_name!r} more than once")
+        elif validate_only:
+            outcomes[place] = _fault(planner, wish)
+        else:
+            wanted[place] = wish
+    results = await propose_each(partial(_make_true, node, planner), list(wanted.values()), PROPOSAL_TIMEOUT_MS)
+    for place, result in zip(wanted, results, strict=True):
+        outcomes[place] = result
     return outcomes
+
+
+def _fault(planner: ConfigPlanner, wish: Wish) -> KafkaError | None:
+    try:
+        planner.plan(wish)
+    except KafkaError as error:
+        return error
+    return None
+
+
+async def _make_true(node: Node, planner: ConfigPlanner, wish: Wish) -> None:
+    """Make the changes to what stands there once those that came before are made. Raises a KafkaError."""
+    async with node.config_locks.of(wish.resource_type, wish.resource_name):
+        command = planner.plan(wish)
+        if command.configs:
+            await node.propose(command)

@@ -11,6 +11,7 @@ from walrusmq.broker.context import Context
 from walrusmq.broker.dispatcher import handles
 from walrusmq.broker.partition_lookup import NO_EPOCH, led_partition
 from walrusmq.broker.proposals import propose_each
+from walrusmq.broker.topic_configs import is_only_compacted
 from walrusmq.broker.topics import is_internal
 from walrusmq.protocol.errors import InvalidTopic, KafkaError, OffsetOutOfRange, PolicyViolation
 from walrusmq.protocol.messages.delete_records import (
@@ -81,9 +82,8 @@ def _plan(node: Node, name: str, index: int, offset: int) -> _Move:
     partition = led_partition(node, name, index, NO_EPOCH)
     if is_internal(name):
         raise InvalidTopic(f"records of {name} belong to the broker and can't be deleted")
-    policy = node.image.topics_by_name[name].configs.get("cleanup.policy", "delete")
-    if "delete" not in policy.split(","):
-        raise PolicyViolation(f"{name} has cleanup.policy {policy}: only what is outdated goes from it")
+    if is_only_compacted(node.image.topics_by_name[name].configs, node.settings):
+        raise PolicyViolation(f"{name} has cleanup.policy compact: only what is outdated goes from it")
     if offset == ALL:
         offset = partition.high_watermark
     if not 0 <= offset <= partition.high_watermark:

@@ -10,7 +10,8 @@ from support.handler_fakes import FakeNode
 from walrusmq.broker.commands import ResourceType
 from walrusmq.broker.compression_types import CODECS, missing_codec
 from walrusmq.broker.config_changes import Change, ConfigPlanner, Operation, Wish
-from walrusmq.broker.settings import SettingError, Settings
+from walrusmq.broker.setting_names import SettingError
+from walrusmq.broker.settings import Settings
 from walrusmq.broker.topic_configs import log_config, validate
 from walrusmq.protocol.errors import InvalidConfig, InvalidRequest
 from walrusmq.protocol.records.compression import Codec

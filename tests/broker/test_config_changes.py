@@ -26,6 +26,12 @@ class Planning:
             CreateTopic(topic_id=bytes(15) + b"t", name="t", partitions=[NewPartition(assigned=[1])], configs=own)
         )
 
+    def apply(self, command: SetConfigs) -> None:
+        """Let a command take effect, as a node does."""
+        self.node.apply(command)
+        configs = self.node.image.node_configs
+        self.settings.change(configs.get("", {}), configs.get("1", {}))
+
     def plan(self, kind: int, name: str, *changes: tuple[str, int, str | None], whole: bool = False) -> SetConfigs:
         planner = ConfigPlanner(self.node.image, self.settings, 1)
         return planner.plan(Wish(kind, name, [Change(*change) for change in changes], whole))
@@ -60,9 +66,50 @@ def test_a_replacement_deletes_what_it_doesnt_name() -> None:
     assert planning.changed(TOPIC, "t", ("retention.ms", SET, "6"), whole=True) == {"retention.ms": "6"}
 
 
-def test_a_word_is_appended_to_what_holds_without_being_doubled() -> None:
-    assert Planning().changed(TOPIC, "t", ("cleanup.policy", APPEND, "delete")) == {"cleanup.policy": "delete"}
-    assert Planning().changed(TOPIC, "t", ("cleanup.policy", SUBTRACT, "compact")) == {"cleanup.policy": "delete"}
+@pytest.mark.parametrize(("kind", "name"), [(TOPIC, "cleanup.policy"), (NODE, "log.cleanup.policy")])
+def test_words_are_appended_to_what_holds_and_subtracted_from_it_and_none_is_doubled(kind: int, name: str) -> None:
+    """The last word may go too: a topic without a policy keeps all."""
+    planning = Planning()
+    resource = "t" if kind == TOPIC else "1"
+    for operation, words, expected in (
+        (APPEND, "delete", "delete"),
+        (SUBTRACT, "compact", "delete"),
+        (APPEND, "compact", "delete,compact"),
+        (APPEND, " compact , delete ", "delete,compact"),
+        (SUBTRACT, "delete", "compact"),
+        (SUBTRACT, "compact", ""),
+        (SUBTRACT, "delete", ""),
+        (APPEND, "compact", "compact"),
+    ):
+        command = planning.plan(kind, resource, (name, operation, words))
+        assert {each.name: each.value for each in command.configs} == {name: expected}
+        planning.apply(command)
+
+
+def test_a_list_of_a_node_is_edited_from_what_holds_there() -> None:
+    planning = Planning(log_cleanup_policy="compact")
+    assert planning.changed(NODE, "", ("log.cleanup.policy", APPEND, "delete")) == {
+        "log.cleanup.policy": "compact,delete"
+    }
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"log_cleaner_max_compaction_lag_ms": "40"},
+    ],
+)
+def test_a_topics_configs_are_held_to_each_other_and_to_the_nodes(given: dict[str, str]) -> None:
+    planning = Planning(**given)
+    least, most = ("min.compaction.lag.ms", SET, "50"), ("max.compaction.lag.ms", SET, "40")
+    assert planning.code(TOPIC, "t", least, most)[0] is ErrorCode.INVALID_CONFIG
+    if given:
+        assert planning.code(TOPIC, "t", least)[0] is ErrorCode.INVALID_CONFIG
+        return
+    planning.apply(planning.plan(TOPIC, "t", least))
+    assert planning.code(TOPIC, "t", most)[0] is ErrorCode.INVALID_CONFIG
+    assert planning.changed(TOPIC, "t", most, whole=True), "what is replaced no longer counts"
 
 
 @pytest.mark.parametrize(
@@ -75,7 +122,7 @@ def test_a_word_is_appended_to_what_holds_without_being_doubled() -> None:
         ("t", ("retention.ms", APPEND, "5"), ErrorCode.INVALID_CONFIG),
         ("t", ("no.such", APPEND, "5"), ErrorCode.INVALID_CONFIG),
         ("t", ("cleanup.policy", APPEND, "nix"), ErrorCode.INVALID_CONFIG),
-        ("t", ("cleanup.policy", SUBTRACT, "delete"), ErrorCode.INVALID_CONFIG),
+        ("t", ("cleanup.policy", APPEND, ""), ErrorCode.INVALID_CONFIG),
         ("t", ("retention.ms", SET, None), ErrorCode.INVALID_REQUEST),
         ("t", ("cleanup.policy", APPEND, None), ErrorCode.INVALID_REQUEST),
         ("t", ("retention.ms", 9, "5"), ErrorCode.INVALID_REQUEST),
@@ -128,6 +175,9 @@ def test_what_is_read_only_cant_be_set_but_deleting_it_does_nothing(name: str) -
         ("1", ("message.max.bytes", APPEND, "5"), ErrorCode.INVALID_CONFIG),
         ("1", ("no.such", SET, "5"), ErrorCode.INVALID_REQUEST),
         ("1", ("log.cleanup.policy", SET, "compacted"), ErrorCode.INVALID_REQUEST),
+        ("1", ("log.cleanup.policy", APPEND, "compacted"), ErrorCode.INVALID_REQUEST),
+        ("1", ("log.cleanup.policy", SET, "delete,"), ErrorCode.INVALID_REQUEST),
+        ("1", ("num.io.threads", SET, "8"), ErrorCode.INVALID_REQUEST),
         ("1", ("max.connections", SET, "0"), ErrorCode.INVALID_REQUEST),
         ("99", ("message.max.bytes", SET, "5"), ErrorCode.INVALID_REQUEST),
         ("abc", ("message.max.bytes", SET, "5"), ErrorCode.INVALID_REQUEST),

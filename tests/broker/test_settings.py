@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from walrusmq.broker.setting_names import OTHER_NAMES, SettingError, Source, UnknownSetting
 from walrusmq.broker.setting_types import Address, AddressText, Integer
-from walrusmq.broker.settings import SETTINGS, SettingError, Settings, Source, UnknownSetting
+from walrusmq.broker.settings import SETTINGS, Settings
+from walrusmq.broker.unsupported_settings import UNSUPPORTED_SETTINGS
 
 #: A second value for each kind of setting, unlike any default.
 OTHER_TEXTS = {
@@ -116,7 +119,8 @@ def test_a_file_may_use_any_spelling_that_toml_has_for_a_dotted_key(content: str
     [
         ("num.partitions = ", "not valid TOML"),
         ('fsync = "never"\nfsync.interval.ms = 5', "needs quotes"),
-        ("num.partitions = 1.5", "must be text, a whole number, true or false"),
+        ("num.partitions = 1.5", "must be a whole number from 1"),
+        ("num.partitions = [1]", "must be text, a number, true or false"),
         ("num.partition = 1", "did you mean num.partitions?"),
         ("num.partitions = 0", "num.partitions is '0' (file"),
         ("\xff", "not"),
@@ -201,6 +205,20 @@ def test_a_name_that_others_have_for_a_flag_is_answered_with_ours() -> None:
 def test_a_name_unlike_any_points_to_the_list() -> None:
     with pytest.raises(UnknownSetting, match="walrusmq config"):
         Settings.load({"zzz": "1"})
+
+
+def test_a_file_may_have_a_fraction_where_a_setting_is_one(tmp_path: Path) -> None:
+    file = tmp_path / "walrus.toml"
+    file.write_text("log.cleaner.min.cleanable.ratio = 0.25")
+    assert Settings.load({}, {}, str(file)).log_cleaner_min_cleanable_ratio == 0.25
+
+
+@pytest.mark.parametrize("name", sorted(UNSUPPORTED_SETTINGS))
+def test_a_setting_of_kafkas_without_effect_here_stops_the_start_by_its_name(name: str) -> None:
+    assert name not in SETTINGS
+    told = f"did you mean --{OTHER_NAMES[name]}".replace(".", "-") if name in OTHER_NAMES else f"Kafka's setting {name}"
+    with pytest.raises(UnknownSetting, match=re.escape(told)):
+        Settings.load({name: "1"})
 
 
 def test_settings_that_would_have_no_effect_yet_are_unknown() -> None:

@@ -16,6 +16,7 @@ from walrusmq.broker.topic_configs import (
     compaction,
     describe,
     inherited_text,
+    is_only_compacted,
     log_config,
     retention,
     validate,
@@ -34,6 +35,8 @@ MAX_INT64 = str(2**63 - 1)
         ("cleanup.policy", "delete,delete"),
         ("cleanup.policy", "compact"),
         ("cleanup.policy", "compact, delete"),
+        ("cleanup.policy", ""),
+        ("cleanup.policy", " "),
         ("delete.retention.ms", "0"),
         ("max.compaction.lag.ms", "1"),
         ("min.cleanable.dirty.ratio", "0"),
@@ -71,7 +74,7 @@ def test_a_value_that_kafka_takes_and_that_works_here_is_taken(name: str, value:
     [
         ("cleanup.policy", "DELETE"),
         ("cleanup.policy", "delete,"),
-        ("cleanup.policy", ""),
+        ("cleanup.policy", ","),
         ("compression.type", "rar"),
         ("delete.retention.ms", "-1"),
         ("max.compaction.lag.ms", "0"),
@@ -268,3 +271,18 @@ def test_a_log_that_is_only_compacted_loses_nothing_by_age_or_size() -> None:
     assert retention(configs, Settings.load()) == (-1, -1)
     assert compaction(configs, Settings.load()) == Compaction(0, 2**63 - 1, 0.5, 86_400_000)
     assert compaction({"cleanup.policy": "delete"}, Settings.load()) is None
+
+
+def test_a_topic_without_a_cleanup_policy_keeps_all() -> None:
+    configs = {"cleanup.policy": "", "retention.ms": "1", "retention.bytes": "1"}
+    assert retention(configs, Settings.load()) == Retention(-1, -1)
+    assert compaction(configs, Settings.load()) is None
+    assert {row.name: row.value for row in describe(configs, Settings.load())}["cleanup.policy"] == ""
+
+
+@pytest.mark.parametrize(
+    ("policy", "is_only_so"), [("compact", True), ("compact,delete", False), ("delete", False), ("", False)]
+)
+def test_a_topic_is_only_compacted_by_its_own_policy_or_by_the_nodes(policy: str, is_only_so: bool) -> None:
+    assert is_only_compacted({"cleanup.policy": policy}, Settings.load()) is is_only_so
+    assert is_only_compacted({}, Settings.load({"log.cleanup.policy": policy})) is is_only_so

@@ -203,6 +203,12 @@ def test_bad_configs_are_refused_before_bad_counts(config: tuple[str, str | None
     assert code(with_configs(config, partitions=0, replicas=0)) is ErrorCode.INVALID_CONFIG
 
 
+def test_configs_that_contradict_each_other_are_refused() -> None:
+    lags = ("min.compaction.lag.ms", "50"), ("max.compaction.lag.ms", "40")
+    assert code(with_configs(*lags)) is ErrorCode.INVALID_CONFIG
+    assert plan(with_configs(lags[0])).configs
+
+
 def test_a_bad_replication_factor_is_named_before_a_bad_count_as_in_kafka() -> None:
     assert code(wanted(partitions=0, replicas=0)) is ErrorCode.INVALID_REPLICATION_FACTOR
     assert code(wanted(partitions=0, replicas=2)) is ErrorCode.INVALID_PARTITIONS

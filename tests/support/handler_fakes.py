@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from walrusmq.broker.commands import CommandListener, RegisterNode, decode_command, encode_command
+from walrusmq.broker.config_locks import ConfigLocks
 from walrusmq.broker.dispatcher import EncodedResponse
 from walrusmq.broker.image import ClusterImage
 from walrusmq.broker.image_cache import MAX_ENCODED_ANSWERS, ImageCache
@@ -72,6 +73,7 @@ class FakeNode:
         self.settings = Settings(**settings)
         self.image = ClusterImage()
         self.producer_ids = ProducerIds()
+        self.config_locks = ConfigLocks()
         self.metadata_entries: ImageCache[Any] = ImageCache(self.image)
         self.encoded_answers: ImageCache[EncodedResponse] = ImageCache(self.image, MAX_ENCODED_ANSWERS)
         self.partitions_by_name: dict[str, dict[int, FakePartition]] = {}

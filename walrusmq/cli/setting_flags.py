@@ -7,16 +7,9 @@ import os
 from collections.abc import Sequence
 from typing import NoReturn
 
+from walrusmq.broker.setting_names import CONFIG_VARIABLE, Setting, SettingError, Source, unknown_setting
 from walrusmq.broker.setting_types import AddressText, Boolean, Choice, Integer, ValueType
-from walrusmq.broker.settings import (
-    CONFIG_VARIABLE,
-    SETTINGS,
-    Setting,
-    SettingError,
-    Settings,
-    Source,
-    unknown_setting,
-)
+from walrusmq.broker.settings import SETTINGS, Settings
 from walrusmq.cli import FAILED, MISUSED
 
 EPILOG = f"""Each setting x.y.z is the flag --x-y-z, the variable WALRUS_X_Y_Z or the key x.y.z in a TOML file
@@ -55,7 +48,7 @@ class SettingsParser(argparse.ArgumentParser):
         options, rest = self.parse_known_args(arguments)
         if rest and rest[0].startswith("--"):
             name = rest[0][2:].partition("=")[0].replace("-", ".")
-            self.error(str(unknown_setting(name, Source.FLAG)))
+            self.error(str(unknown_setting(name, Source.FLAG, SETTINGS)))
         if rest:
             self.error(f"what is {rest[0]!r}? Each setting is a flag and its value: --listen 127.0.0.1:9092")
         values = vars(options)

@@ -6,14 +6,20 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+from support.clocks import MovedClock
 from support.embedded import Wire, batch_of, create_topic, produce, running_node
+from support.handler_fakes import FakeContext, FakeNode
 from support.reading import only_partition
 
+from walrusmq.broker.commands import CreateTopic, NewPartition
 from walrusmq.broker.config_changes import Operation
+from walrusmq.broker.handlers import alter_configs
 from walrusmq.protocol.errors import ErrorCode
 from walrusmq.protocol.messages import alter_configs as whole
 from walrusmq.protocol.messages import incremental_alter_configs as single
 from walrusmq.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from walrusmq.protocol.records.batch import Producer
 
 TOPIC, NODE = 2, 4
 TOPIC_SOURCE, NODE_SOURCE, ALL_NODES_SOURCE, DEFAULT_SOURCE = 1, 2, 3, 5
@@ -39,6 +45,14 @@ async def alter(wire: Wire, *resources: single.AlterConfigsResource, **options: 
     for response in answer.responses:
         assert (response.error_message is None) is (response.error_code == 0)
     return [response.error_code for response in answer.responses]
+
+
+async def append_word(wire: Wire, kind: int, name: str, config: str, word: str) -> int:
+    """Append one word to a list."""
+    config_change = single.AlterableConfig(name=config, config_operation=Operation.APPEND, value=word)
+    resource = single.AlterConfigsResource(resource_type=kind, resource_name=name, configs=[config_change])
+    (code,) = await alter(wire, resource)
+    return code
 
 
 async def replace(wire: Wire, kind: int, name: str, **values: str | None) -> int:
@@ -177,5 +191,80 @@ def test_the_old_form_replaces_all_that_was_set(tmp_path: Path) -> None:
             assert await replace(wire, NODE, "", log_roll_ms="7000") == 0
             assert await replace(wire, NODE, "") == 0
             assert node.image.node_configs == {}
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("kind", "name", "config"), [(TOPIC, "t", "cleanup.policy"), (NODE, "", "log.cleanup.policy")])
+def test_of_words_that_are_appended_at_the_same_time_none_is_lost(
+    tmp_path: Path, kind: int, name: str, config: str
+) -> None:
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node, await Wire.to(node) as one, await Wire.to(node) as other:
+            await create_topic(one, "t")
+            for _ in range(20):
+                assert await alter(one, change(kind, name, **{config.replace(".", "_"): ""})) == [0]
+                both = append_word(one, kind, name, config, "compact"), append_word(other, kind, name, config, "delete")
+                assert await asyncio.gather(*both) == [0, 0]
+                value, _, _ = await shown(one, kind, name, config)
+                assert value is not None
+                assert set(value.split(",")) == {"compact", "delete"}
+
+    asyncio.run(scenario())
+
+
+def test_a_change_whose_client_was_told_of_a_timeout_comes_before_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may still take effect, so what is planned after it must see it."""
+    monkeypatch.setattr(alter_configs, "PROPOSAL_TIMEOUT_MS", 10)
+
+    async def scenario() -> None:
+        node = FakeNode()
+        topic = CreateTopic(topic_id=b"t" * 16, name="t", partitions=[NewPartition(assigned=[1])])
+        node.apply(topic)
+        node.hold = asyncio.Event()
+
+        def append(word: str) -> single.IncrementalAlterConfigsRequest:
+            config_change = single.AlterableConfig(name="cleanup.policy", config_operation=Operation.APPEND, value=word)
+            resource = single.AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=[config_change])
+            return single.IncrementalAlterConfigsRequest(resources=[resource])
+
+        context: Any = FakeContext(node, 1)
+        late = await alter_configs.incremental_alter_configs(append("compact"), context)
+        assert late.responses[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+        monkeypatch.setattr(alter_configs, "PROPOSAL_TIMEOUT_MS", 30_000)
+        following = asyncio.ensure_future(alter_configs.incremental_alter_configs(append("delete"), context))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert len(node.proposed) == 1, "the second isn't planned yet"
+        node.hold.set()
+        assert (await following).responses[0].error_code == 0
+        assert node.image.topics_by_name["t"].configs == {"cleanup.policy": "delete,compact"}
+        assert len(node.proposed) == 2
+
+    asyncio.run(scenario())
+
+
+def test_how_long_producers_are_remembered_can_be_changed(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        clock = MovedClock()
+        async with running_node(tmp_path, clock=clock) as node, await Wire.to(node) as wire:
+            await create_topic(wire, "t")
+
+            async def send(sequence: int) -> int:
+                request = produce("t", batch_of(b"x", producer=Producer(7, 0, sequence)))
+                code: int = only_partition(await wire.ask(request, 9)).error_code
+                return code
+
+            assert await send(0) == 0
+            clock.ms += 5000
+            assert await send(9) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+            assert await alter(wire, change(NODE, "", producer_id_expiration_ms="4000")) == [0]
+            assert await send(9) == 0, "the producer is forgotten, and may begin anywhere"
+            await create_topic(wire, "u")
+            assert node.led.by_name["u"][0].producers.expiration_ms == 4000
+        async with running_node(tmp_path, clock=clock) as node:
+            assert node.led.by_name["t"][0].producers.expiration_ms == 4000
 
     asyncio.run(scenario())

@@ -190,7 +190,19 @@ def code(node: FakeNode, name: str, offset: int) -> int:
 def test_records_of_a_topic_that_is_only_compacted_stay_whatever_the_offset() -> None:
     node = fake_with("t", "compact")
     assert [code(node, "t", offset) for offset in (0, 2, 99)] == [ErrorCode.POLICY_VIOLATION] * 3
-    assert code(fake_with("t", "compact,delete"), "t", 0) == 0
+    for policy in ("compact,delete", ""):
+        assert code(fake_with("t", policy), "t", 0) == 0
+
+
+def test_the_nodes_cleanup_policy_holds_for_topics_without_one(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running_node(tmp_path, log_cleanup_policy="compact") as node, await Wire.to(node) as wire:
+            await create_topic(wire, "inherits")
+            await create_topic(wire, "own", cleanup_policy="delete")
+            wishes = wish("inherits", (0, 0)), wish("own", (0, 0))
+            assert await delete(wire, *wishes) == [("inherits", 0, -1, ErrorCode.POLICY_VIOLATION), ("own", 0, 0, 0)]
+
+    asyncio.run(scenario())
 
 
 def test_records_of_internal_topics_stay() -> None:

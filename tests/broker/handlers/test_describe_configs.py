@@ -23,6 +23,31 @@ TOPIC_SOURCE, START_SOURCE, DEFAULT_SOURCE = 1, 4, 5
 BOOLEAN, STRING, INT, LONG, LIST = 1, 2, 3, 5, 7
 
 Configs = dict[str, DescribeConfigsResourceResult]
+#: Those of our settings that Kafka 4.4's DescribeConfigs doesn't call read-only.
+CHANGEABLE_IN_KAFKA = frozenset(
+    (
+        "compression.type",
+        "log.cleaner.backoff.ms",
+        "log.cleaner.delete.retention.ms",
+        "log.cleaner.max.compaction.lag.ms",
+        "log.cleaner.min.cleanable.ratio",
+        "log.cleaner.min.compaction.lag.ms",
+        "log.cleanup.policy",
+        "log.flush.interval.messages",
+        "log.flush.interval.ms",
+        "log.message.timestamp.after.max.ms",
+        "log.message.timestamp.before.max.ms",
+        "log.message.timestamp.type",
+        "log.retention.bytes",
+        "log.retention.ms",
+        "log.roll.ms",
+        "log.segment.bytes",
+        "max.connections",
+        "max.connections.per.ip",
+        "message.max.bytes",
+        "producer.id.expiration.ms",
+    )
+)
 
 
 class Asker:
@@ -199,6 +224,12 @@ def test_every_setting_is_described_and_those_that_cant_be_changed_while_the_nod
     assert set(SETTINGS) <= set(configs)
     changeable = {name for name, setting in SETTINGS.items() if setting.is_changeable}
     assert {name for name, config in configs.items() if not config.read_only} == changeable
+
+
+def test_what_can_be_changed_while_the_node_runs_is_what_kafka_lets_one_change() -> None:
+    kafkas = {name for name, setting in SETTINGS.items() if setting.is_kafkas}
+    configs = Asker().ask(NODE, "7")[1]
+    assert {name for name in kafkas if not configs[name].read_only} == kafkas & CHANGEABLE_IN_KAFKA
 
 
 def test_a_setting_shows_its_value_and_the_default_behind_it() -> None:
