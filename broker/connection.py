@@ -165,7 +165,7 @@ class Connection(asyncio.BufferedProtocol):
             if is_busy and not self._may_handle(view, position + PREFIX_BYTES):
                 self._stash(view[position:end])
                 self._is_parsing = False
-                self._flush()
+                self.flush()
                 return
             self._dispatcher.handle(self, view[position + PREFIX_BYTES : frame_end])
             if self.is_closing or self._is_ending:
@@ -175,12 +175,8 @@ class Connection(asyncio.BufferedProtocol):
         self._is_parsing = False
         if position < end:
             self._begin_frame(view[position:end])
-        outgoing = self._outgoing
-        if outgoing and not self._is_write_paused:
-            if len(outgoing) == 1 and type(outgoing[0]) is bytes:
-                self._send(outgoing.popleft())
-            else:
-                self._pump()
+        if self._outgoing:
+            self._listener.send_soon(self)
 
     def _refuse_frame(self, start: memoryview) -> None:
         """Close for a frame of a size that no request has."""
@@ -353,7 +349,7 @@ class Connection(asyncio.BufferedProtocol):
         while slots and slots[0].is_ready:
             slot = slots.popleft()
             if slot.closes:
-                self._flush()
+                self.flush()
                 self.close()
                 return
             self._unanswered_bytes -= slot.request_bytes
@@ -361,11 +357,13 @@ class Connection(asyncio.BufferedProtocol):
         if not slots:
             self._is_exclusive = self._produce_only = False
         if not self._is_parsing:
-            self._flush()
+            if self._outgoing:
+                self._listener.send_soon(self)
             if self._backlog is not None:
                 self._listener.loop.call_soon(self._go_on)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Send what is ready, as far as the socket takes it."""
         outgoing = self._outgoing
         if outgoing and not self._is_write_paused:
             if len(outgoing) == 1 and type(outgoing[0]) is bytes:

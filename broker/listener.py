@@ -35,6 +35,8 @@ ABORT_TURNS = 10
 ACCEPT_BACKLOG = 1024
 #: How often idle connections are looked for.
 IDLE_CHECK_S = 1.0
+#: A connection whose request comes so long after the last one is served by itself; others may have come meanwhile.
+ALONE_FOR_S = 50e-6
 #: At the most one line a second about refused connections: a flood mustn't become a flood of lines.
 REFUSAL_LOG_S = 1.0
 
@@ -82,6 +84,9 @@ class Listener:
         self._server: asyncio.Server | None = None
         self._is_empty = asyncio.Event()
         self._idle_task: asyncio.Task[None] | None = None
+        self._sending: list[Connection] = []
+        self._is_alone = True
+        self._last_alone_at = float("-inf")
         self._waiting_for_memory: deque[Connection] = deque()
         self._refusals_since_log = 0
         self._last_refusal_log_s = float("-inf")
@@ -154,6 +159,31 @@ class Listener:
         if not self.connections:
             self._is_empty.set()
         self._give_memory()
+
+    def send_soon(self, connection: Connection) -> None:
+        """Have the answers of a connection sent: now if it is the only one, else with those of all others of this turn.
+
+        A client that is woken for each of its answers costs the broker more than all else that it does for them.
+        """
+        requested_at = connection.last_request_at
+        if self._is_alone and requested_at - self._last_alone_at > ALONE_FOR_S:
+            self._last_alone_at = requested_at
+            connection.flush()
+            return
+        sending = self._sending
+        if not sending:
+            self.loop.call_soon(self._send_all)
+        sending.append(connection)
+
+    def _send_all(self) -> None:
+        sending, self._sending = self._sending, []
+        self._is_alone = len(sending) == 1
+        for connection in sending:
+            try:
+                connection.flush()
+            except Exception:
+                logger.exception("sending to %s failed", connection.peer)
+                connection.abort()
 
     def memory_changed(self) -> None:
         """More or less is kept for connections than before."""

@@ -15,6 +15,7 @@ from support.reading import found_in, only_partition
 from support.waiting import until
 
 from walrusmq.broker import listener
+from walrusmq.broker.connection import Connection
 from walrusmq.protocol.messages.api_versions import ApiVersionsRequest
 from walrusmq.protocol.messages.metadata import MetadataRequest
 
@@ -156,5 +157,41 @@ def test_all_that_was_buffered_is_given_back_when_clients_leave(tmp_path: Path) 
                 wire.writer.close()
             await until(lambda: not node.listener.connections)
             assert node.listener.buffered_bytes == 0
+
+    asyncio.run(scenario())
+
+
+def test_what_comes_at_once_is_answered_at_once_and_a_failure_is_its_connections_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    sent: list[int] = []
+    flush = Connection.flush
+
+    def noted(connection: Connection) -> None:
+        sent.append(id(connection))
+        if connection is unlucky:
+            raise RuntimeError("a defect")
+        flush(connection)
+
+    unlucky: Connection | None = None
+
+    async def scenario() -> None:
+        nonlocal unlucky
+        async with running_node(tmp_path) as node:
+            wires = []
+            for _ in range(8):
+                wires.append(await Wire.to(node))
+                assert (await wires[-1].ask(HELLO, 3)).error_code == 0
+            unlucky = next(iter(node.listener.connections))
+            monkeypatch.setattr(Connection, "flush", noted)
+            for wire in wires:
+                wire.send(HELLO, 3)
+            answers = await asyncio.gather(*(wire.receive(HELLO, 3) for wire in wires), return_exceptions=True)
+            assert sorted(isinstance(answer, Exception) for answer in answers) == [False] * 7 + [True]
+            assert len(sent) == len(set(sent)) == 8, "each connection once"
+            for wire in wires:
+                wire.writer.close()
+        (told,) = [record for record in caplog.records if record.exc_info]
+        assert "a defect" in str(told.exc_info)
 
     asyncio.run(scenario())
