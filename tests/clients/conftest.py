@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clients.compat.programs import Workshop
 from support.broker_process import BrokerProcess, StartBroker
 from support.topics import make_topic
 
@@ -56,3 +57,9 @@ def rolls_over(broker: BrokerProcess) -> Iterator[None]:
     before = broker.metric("walrus_segment_rollovers_total")
     yield
     assert broker.metric("walrus_segment_rollovers_total") >= before + 3
+
+
+@pytest.fixture(scope="session")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    """Programs of clients in other languages, each toolchain's built once for all tests."""
+    return Workshop(tmp_path_factory.mktemp("workshop"))

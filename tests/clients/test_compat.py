@@ -12,12 +12,6 @@ from support.broker_process import BrokerProcess
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(800)]
 
 
-@pytest.fixture(scope="session")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    """One build of each toolchain for all tests."""
-    return Workshop(tmp_path_factory.mktemp("workshop"))
-
-
 @pytest.fixture(scope="module")
 def page() -> Table:
     return documented(PAGE.read_text())

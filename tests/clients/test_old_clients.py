@@ -1,4 +1,4 @@
-"""Clients from years ago, each in an environment of its own, still produce and consume."""
+"""Clients from years ago, each in an environment of its own, still produce, consume in a group, and list topics (C25)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ SENT = [Sample(b"%d" % number, b"value-%d" % number) for number in range(RECORDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-#: Produces, reads back printing ``offset value`` lines, then prints the topics. Arguments: address, topic, count.
+#: Produces, reads back in a group printing ``offset value`` lines, commits, then prints the committed offset, the groups
+#: and the topics. Arguments: address, topic (the group's name, too), count.
 KAFKA_PYTHON = """
 import sys
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
@@ -30,14 +31,19 @@ producer = KafkaProducer(bootstrap_servers=bootstrap, acks="all", batch_size=500
 for number in range(count):
     producer.send(topic, b"value-%d" % number, b"%d" % number, partition=0)
 producer.flush(60)
-consumer = KafkaConsumer(bootstrap_servers=bootstrap, consumer_timeout_ms=20000, enable_auto_commit=False)
-partition = TopicPartition(topic, 0)
-consumer.assign([partition])
-consumer.seek_to_beginning(partition)
+consumer = KafkaConsumer(
+    topic, bootstrap_servers=bootstrap, group_id=topic, auto_offset_reset="earliest", consumer_timeout_ms=20000,
+    enable_auto_commit=False,
+)
 for _ in range(count):
     record = next(consumer)
     print(record.offset, record.value.decode())
-print(*KafkaAdminClient(bootstrap_servers=bootstrap).list_topics())
+consumer.commit()
+print(consumer.committed(TopicPartition(topic, 0)))
+consumer.close()
+admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+print(*[name for name, _ in admin.list_consumer_groups()])
+print(*admin.list_topics())
 """
 
 LIBRDKAFKA = """
@@ -50,14 +56,20 @@ producer = Producer(dict(settings, **{"acks": "all", "batch.num.messages": 25, "
 for number in range(count):
     producer.produce(topic, b"value-%d" % number, b"%d" % number, partition=0)
 assert producer.flush(60) == 0
-consumer = Consumer(dict(settings, **{"group.id": "none", "enable.auto.commit": False}))
-consumer.assign([TopicPartition(topic, 0, 0)])
+consumer = Consumer(
+    dict(settings, **{"group.id": topic, "enable.auto.commit": False, "auto.offset.reset": "earliest"})
+)
+consumer.subscribe([topic])
 for _ in range(count):
     record = consumer.poll(20)
     assert record is not None and record.error() is None, record and record.error()
     print(record.offset(), record.value().decode())
+consumer.commit(asynchronous=False)
+print(consumer.committed([TopicPartition(topic, 0)], timeout=20)[0].offset)
 consumer.close()
-print(*AdminClient(settings).list_topics(timeout=20).topics)
+admin = AdminClient(settings)
+print(*[group.id for group in admin.list_groups(timeout=20)])
+print(*admin.list_topics(timeout=20).topics)
 """
 
 
@@ -93,8 +105,10 @@ def check_client(interpreter: str, program: str, broker: BrokerProcess, topic: s
     command = [interpreter, "-c", program, broker.bootstrap, topic, str(RECORDS)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False)
     assert done.returncode == 0, done.stderr
-    *records, topics = done.stdout.splitlines()
+    *records, committed, groups, topics = done.stdout.splitlines()
     assert records == [f"{number} value-{number}" for number in range(RECORDS)]
+    assert committed == str(RECORDS)
+    assert topic in groups.split()
     assert topic in topics.split()
     assert consume(broker.bootstrap, topic, RECORDS) == [Received(*each) for each in enumerate(SENT)]
 

@@ -21,6 +21,8 @@ PATIENCE_S = 30.0
 TURN_S = 0.1
 #: Milliseconds of the epoch from which records are stamped, a second apart: well within any limit on timestamps.
 FIRST_TIMESTAMP_MS = int(time.time() * 1000) - 3_600_000
+#: From subscribing to a group's first record. Kafka's default of group.initial.rebalance.delay.ms is 3 s.
+FIRST_RECORD_S = 1.0
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 RECORDS = 200
 GROUP_PARTITIONS = 6
@@ -165,6 +167,19 @@ def with_codec(client: Client, codec: str) -> None:
     values = numbered(0, RECORDS)
     client.produce(topic, 0, values, codec)
     require([record.value for record in client.read(topic, 0, RECORDS)] == values, "other records than were sent")
+
+
+def first(client: Client) -> None:
+    """A new group's first record comes soon after it subscribes; the topic is there before."""
+    party = Party(client, 1)
+    party.sends(10)
+    client.read(party.topic, 0, 10)  # so that the client's code is loaded
+    started = time.monotonic()
+    party.joins()
+    until(lambda: bool(party.seen), party.turn, "a record")
+    took_s = time.monotonic() - started
+    party.ends()
+    require(took_s < FIRST_RECORD_S, f"the first record within {FIRST_RECORD_S} s, not {took_s:.2f} s")
 
 
 class Party:
@@ -349,7 +364,7 @@ def lag(client: Client) -> None:
 
 FEATURES: dict[str, Callable[[Client], None]] = {
     **{codec: lambda client, codec=codec: with_codec(client, codec) for codec in CODECS},
-    **{feature.__name__: feature for feature in (groups, static, cooperative, restart, seek, times, admin, lag)},
+    **{feature.__name__: feature for feature in (first, groups, static, cooperative, restart, seek, times, admin, lag)},
 }
 
 

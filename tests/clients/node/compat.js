@@ -7,6 +7,8 @@ import { Missing, NotInClient, require } from './outcomes.js'
 const RECORDS = 200
 const PHASE_RECORDS = 120
 const GROUP_PARTITIONS = 6
+/** From subscribing to a group's first record. */
+const FIRST_RECORD_MS = 1000
 /** Times that a group of 1, 3 and then 2 members may rebalance; each may bring what wasn't committed again. */
 const MAX_REBALANCES = 6
 /** The records with timestamps start an hour ago, well within any limit. */
@@ -106,6 +108,18 @@ const FEATURES = {
   snappy: (client) => withCodec(client, 'snappy'),
   lz4: (client) => withCodec(client, 'lz4'),
   zstd: (client) => withCodec(client, 'zstd'),
+
+  async first(client) {
+    const party = await newParty(client, 1)
+    await party.sends(10)
+    await client.read(party.topic, 0, 10)
+    const started = Date.now()
+    await party.joins()
+    await until(() => party.seen.size > 0, 'a record')
+    const tookMs = Date.now() - started
+    await party.ends()
+    require(tookMs < FIRST_RECORD_MS, `the first record within ${FIRST_RECORD_MS} ms, not ${tookMs} ms`)
+  },
 
   async groups(client) {
     const party = await newParty(client, GROUP_PARTITIONS)

@@ -16,6 +16,9 @@ const (
 	maxRebalances = 6
 )
 
+// From subscribing to a group's first record.
+const firstRecord = time.Second
+
 const (
 	missing     = 1
 	notInClient = 3
@@ -30,6 +33,7 @@ var features = map[string]func(Client){
 	"snappy":      func(client Client) { withCodec(client, "snappy") },
 	"lz4":         func(client Client) { withCodec(client, "lz4") },
 	"zstd":        func(client Client) { withCodec(client, "zstd") },
+	"first":       first,
 	"groups":      groups,
 	"static":      static,
 	"cooperative": cooperative,
@@ -82,6 +86,18 @@ func withCodec(client Client, codec string) {
 	client.CreateTopic(topic, 1)
 	client.Produce(topic, 0, numbered(0, records), codec, time.Time{})
 	Require(slices.Equal(valuesOf(client.Read(topic, 0, records)), numbered(0, records)), "other records than were sent")
+}
+
+func first(client Client) {
+	party := newParty(client, 1)
+	party.sends(10)
+	client.Read(party.topic, 0, 10)
+	started := time.Now()
+	party.joins("", false)
+	party.until(func() bool { return len(party.seen) > 0 }, "a record")
+	took := time.Since(started)
+	party.ends()
+	Require(took < firstRecord, "the first record within %v, not %v", firstRecord, took)
 }
 
 func groups(client Client) {

@@ -16,6 +16,8 @@ public final class Compat {
     private static final int RECORDS = 200;
     private static final int PHASE_RECORDS = 120;
     private static final int GROUP_PARTITIONS = 6;
+    /** From subscribing to a group's first record. */
+    private static final long FIRST_RECORD_MS = 1000;
     /** Times that a group of 1, 3 and then 2 members may rebalance; each may bring what wasn't committed again. */
     private static final int MAX_REBALANCES = 6;
     /** The records with timestamps start an hour ago, well within any limit. */
@@ -31,6 +33,7 @@ public final class Compat {
         for (String codec : List.of("none", "gzip", "snappy", "lz4", "zstd")) {
             FEATURES.put(codec, client -> withCodec(client, codec));
         }
+        FEATURES.put("first", Compat::first);
         FEATURES.put("groups", Compat::groups);
         FEATURES.put("static", Compat::staticMembers);
         FEATURES.put("cooperative", Compat::cooperative);
@@ -73,6 +76,18 @@ public final class Compat {
         client.produce(topic, 0, numbered(RECORDS), codec, null);
         List<String> values = client.read(topic, 0, RECORDS).stream().map(ConsumerRecord::value).toList();
         Missing.require(values.equals(numbered(RECORDS)), "other records than were sent");
+    }
+
+    private static void first(Client client) throws Exception {
+        Party party = new Party(client, 1);
+        party.sends(10);
+        client.read(party.topic, 0, 10);
+        long started = System.nanoTime();
+        party.joins();
+        party.until(() -> !party.seen.isEmpty(), "a record");
+        long took = (System.nanoTime() - started) / 1_000_000;
+        party.ends();
+        Missing.require(took < FIRST_RECORD_MS, "the first record within " + FIRST_RECORD_MS + " ms, not " + took + " ms");
     }
 
     private static void groups(Client client) throws Exception {
