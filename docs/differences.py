@@ -12,15 +12,24 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from walrusmq.broker.topic_configs import UNSUPPORTED
+from walrusmq.broker.unsupported_settings import UNSUPPORTED_SETTINGS
 
 PAGE = Path(__file__).parent / "compatibility.md"
 
+ABSENT_BROKER_SETTINGS = "|".join(map(re.escape, sorted(UNSUPPORTED_SETTINGS)))
 ABSENT_SETTINGS = "|".join(map(re.escape, sorted(UNSUPPORTED)))
 #: By the first cell of a row of the page: the lines that it accounts for.
 ACCOUNTED_FOR: dict[str, str] = {
     "topic settings without effect": rf"configs\[({ABSENT_SETTINGS})\] .* B: \"<absent>\"",
     "`walrus.segment.entries`": r"configs\[walrus\.segment\.entries\] \| A: \"<absent>\"",
-    "sources of settings": r"configs\[(retention\.ms|segment\.bytes|min\.insync\.replicas)\]\.(configSource|synonyms)",
+    "sources of settings, for brokers too": (
+        r"configs\[(retention\.ms|segment\.bytes|min\.insync\.replicas|log\.retention\.hours|num\.partitions)\]"
+        r"\.(configSource|synonyms)"
+    ),
+    "DescribeConfigs of a broker": rf"configs\[({ABSENT_BROKER_SETTINGS})\] .* B: \"<absent>\"",
+    "settings of a broker that can be changed at run time": (
+        r"configs\[(min\.insync\.replicas|unclean\.leader\.election\.enable)\]\.readOnly \| A: false \| B: true$"
+    ),
     "transactions": (
         r"^DIFF InitProducerId .* init_producer_id: (transactional|again: next epoch|timeout 900000|own id and epoch"
         r"|the epoch before|an old epoch|an epoch ahead|another's id|an id without an epoch|id and epoch, never seen)"

@@ -70,6 +70,7 @@ async def delete_records(request: DeleteRecordsRequest, context: Context) -> Del
         topics=[
             DeleteRecordsTopicResult(name=name, partitions=[results[name, index] for index in offsets])
             for name, offsets in wanted.items()
+            if offsets
         ]
     )
 

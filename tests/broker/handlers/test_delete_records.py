@@ -194,6 +194,11 @@ def test_records_of_a_topic_that_is_only_compacted_stay_whatever_the_offset() ->
         assert code(fake_with("t", policy), "t", 0) == 0
 
 
+def test_a_topic_of_which_no_partition_is_named_isnt_answered() -> None:
+    request = DeleteRecordsRequest(topics=[wish("t"), wish("none")], timeout_ms=5000)
+    assert answer(delete_records, request, fake_with("t", "delete"), 2).topics == []
+
+
 def test_the_nodes_cleanup_policy_holds_for_topics_without_one(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running_node(tmp_path, log_cleanup_policy="compact") as node, await Wire.to(node) as wire:
