@@ -245,8 +245,14 @@ class Settings:
     offsets_retention_check_interval_ms: int = kafkas(
         Integer(1, MAX_INT64), 600_000, "How often expired offsets are looked for."
     )
+    offsets_commit_timeout_ms: int = kafkas(
+        Integer(1), 5000, "How long a commit may take to be on disk; then the client is told to try again."
+    )
     offsets_topic_num_partitions: int = kafkas(
         Integer(1), 50, "Partitions of __consumer_offsets, when it is made; they never change."
+    )
+    offsets_topic_segment_bytes: int = kafkas(
+        Integer(1_048_576), 104_857_600, "segment.bytes of __consumer_offsets, when it is made."
     )
 
     # Limits

@@ -66,8 +66,8 @@ class Group:
         self.protocol: str | None = None
         self.leader: str | None = None
         self.members = Roster()
-        self.empty_since_ms = now_ms
-        """Since when the group has been without members; means nothing while it has some."""
+        self.empty_since_ms: int | None = now_ms
+        """Since when the group has been without members, None if that isn't known; means nothing while it has some."""
         self.next_deadline_ms: int | None = None
         """When ``tick`` has something to do at the earliest."""
         self._limits = limits
@@ -92,8 +92,8 @@ class Group:
         group = cls(group_id, limits, now_ms)
         group.generation = value.generation
         group.protocol_type = value.protocol_type or None
-        if value.current_state_timestamp >= 0:
-            group.empty_since_ms = value.current_state_timestamp
+        has_timestamp = value.current_state_timestamp >= 0
+        group.empty_since_ms = value.current_state_timestamp if has_timestamp else None
         for stored in value.members:
             member = stored_member(stored, value.protocol)
             group._add(member)
@@ -242,15 +242,17 @@ class Group:
         """The group as DescribeGroups shows it: what members can do is told once they are stable."""
         return described(self)
 
-    def subscribed_topics(self) -> set[str]:
-        """The topics that the members of a consumer group want; empty where they can't be read."""
+    def subscribed_topics(self) -> set[str] | None:
+        """The topics that the members of a consumer group want; None where they can't be read."""
         if self.protocol_type != CONSUMER_PROTOCOL_TYPE:
-            return set()
-        return {
-            topic
-            for member in self.members.values()
-            for topic in topics_of(member.metadata(self.protocol or member.protocols[0][0]))
-        }
+            return None
+        topics: set[str] = set()
+        for member in self.members.values():
+            wanted = topics_of(member.metadata(self.protocol or member.protocols[0][0]))
+            if wanted is None:
+                return None
+            topics.update(wanted)
+        return topics
 
     def metadata_value(self, now_ms: int, assignments: Mapping[str, bytes] | None = None) -> GroupMetadataValue:
         """The group as it is stored, with these assignments in place of those that its members have."""
@@ -601,7 +603,7 @@ class Group:
             self._effects.append(Reply(to, SyncGroupResponse(error_code=error.code)))
 
     def _fail_all_syncs(self, error: KafkaError, now_ms: int) -> None:
-        """Have the members that wait for assignments react; their sessions, which didn't count meanwhile, begin anew."""
+        """Have the members that wait for assignments react; their sessions, which stood still, begin anew."""
         for member_id in list(self._waiting_syncs):
             self._fail_sync(member_id, error)
             self._touch(self.members[member_id], now_ms)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from struct import Struct, error, iter_unpack
 from typing import Any, NamedTuple
 
+from walrusmq.broker.groups.offsets import NO_EXPIRY_MS, CommittedOffset, TopicPartition
 from walrusmq.protocol.codec import codec
 from walrusmq.protocol.errors import MalformedMessage
 from walrusmq.protocol.messages.group_records import (
@@ -19,8 +20,8 @@ from walrusmq.protocol.records.batch import Record
 _PREFIX = Struct(">h")
 _KEY_TYPES = {number: kind for kind, number in RECORD_TYPES.items()} | {0: OffsetCommitKey}
 _VALUE_TYPES: dict[type, type] = {OffsetCommitKey: OffsetCommitValue, GroupMetadataKey: GroupMetadataValue}
-#: The versions in which Kafka writes values: an offset with an end of its own has no field for an epoch.
-OFFSET_VERSION = 3
+#: The versions in which Kafka writes values: an offset with an end of its own has no field for epoch and topic id.
+OFFSET_VERSION = 4
 EXPIRING_OFFSET_VERSION = 1
 GROUP_VERSION = 3
 MAX_VALUE_VERSION = 4
@@ -78,10 +79,49 @@ def decode_record(record: Record) -> OffsetRecord:
         raise UnknownRecord(f"a record that isn't whole: {fault}") from fault
 
 
+def offset_record(group_id: str, key: TopicPartition, committed: CommittedOffset) -> OffsetRecord:
+    """The record of a commit."""
+    topic, partition = key
+    return OffsetRecord(
+        OffsetCommitKey(group=group_id, topic=topic, partition=partition),
+        OffsetCommitValue(
+            offset=committed.offset,
+            leader_epoch=committed.leader_epoch,
+            metadata=committed.metadata,
+            commit_timestamp=committed.commit_ms,
+            expire_timestamp=committed.expire_ms,
+            topic_id=committed.topic_id,
+        ),
+    )
+
+
+def offset_removal(group_id: str, key: TopicPartition) -> OffsetRecord:
+    """The record that deletes an offset."""
+    topic, partition = key
+    return OffsetRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
+
+
+def group_record(group_id: str, value: GroupMetadataValue | None) -> OffsetRecord:
+    """The record of a group's state; without a value it deletes the group."""
+    return OffsetRecord(GroupMetadataKey(group=group_id), value)
+
+
+def committed_of(value: OffsetCommitValue) -> CommittedOffset:
+    """What a stored commit says."""
+    return CommittedOffset(
+        offset=value.offset,
+        leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        commit_ms=value.commit_timestamp,
+        expire_ms=value.expire_timestamp,
+        topic_id=value.topic_id,
+    )
+
+
 def _version(value: OffsetCommitValue | GroupMetadataValue) -> int:
     if isinstance(value, GroupMetadataValue):
         return GROUP_VERSION
-    return OFFSET_VERSION if value.expire_timestamp == -1 else EXPIRING_OFFSET_VERSION
+    return OFFSET_VERSION if value.expire_timestamp == NO_EXPIRY_MS else EXPIRING_OFFSET_VERSION
 
 
 def _decoded(kind: type, version: int, data: bytes) -> Any:

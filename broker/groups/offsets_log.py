@@ -18,9 +18,10 @@ from walrusmq.protocol.errors import (
     NotCoordinator,
     TopicAlreadyExists,
 )
-from walrusmq.protocol.messages.create_topics import CreatableTopic
+from walrusmq.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
 from walrusmq.protocol.records.batch import RecordBatch, decode_batches, encode_batch
 from walrusmq.segments.acknowledgements import Acknowledged
+from walrusmq.segments.partition import Appended, SegmentStopped
 
 if TYPE_CHECKING:
     from walrusmq.broker.image import TopicImage
@@ -72,52 +73,72 @@ class OffsetsLog:
         async with self._making:
             if self.topic is not None:
                 return
-            count = self._node.settings.offsets_topic_num_partitions
-            wanted = CreatableTopic(name=OFFSETS_TOPIC, num_partitions=count, replication_factor=1)
+            settings = self._node.settings
+            count = settings.offsets_topic_num_partitions
+            configs = [
+                CreatableTopicConfig(name="cleanup.policy", value="compact"),
+                CreatableTopicConfig(name="compression.type", value="producer"),
+                CreatableTopicConfig(name="segment.bytes", value=str(settings.offsets_topic_segment_bytes)),
+            ]
+            wanted = CreatableTopic(name=OFFSETS_TOPIC, num_partitions=count, replication_factor=1, configs=configs)
             try:
-                command: CreateTopic = TopicPlanner(self._node.image, self._node.settings).plan(wanted, new_topic_id())
+                command: CreateTopic = TopicPlanner(self._node.image, settings).plan(wanted, new_topic_id())
                 await self._node.propose(command)
             except TopicAlreadyExists:
                 return
             except KafkaError as error:
                 raise CoordinatorNotAvailable(f"{OFFSETS_TOPIC} can't be made: {error}") from error
 
-    def append(self, partition: Partition, records: Sequence[OffsetRecord], stored: Acknowledged) -> None:
-        """Append records as one batch; ``stored`` is told once they are acknowledged, or why they won't be.
+    def append(
+        self,
+        partition: Partition,
+        records: Sequence[OffsetRecord],
+        settled: Acknowledged,
+        answered: Acknowledged,
+    ) -> None:
+        """Append records as one batch.
 
-        It is called in the order of the batches in the log, perhaps before this returns.
+        ``settled`` is told once the batch is acknowledged, or why it won't be, in the order of the batches in the log.
+        ``answered`` is told the same behind it, or CoordinatorNotAvailable when that isn't known within
+        ``offsets.commit.timeout.ms``: clients don't wait longer. Both may be called before this returns.
         """
         now_ms = self._node.clock.now_ms()
         batch = encode_batch([encode_record(record, now_ms, offset) for offset, record in enumerate(records)])
-        self._append(partition, memoryview(bytearray(batch)), stored)
+        wait = _Wait(self._node, settled, answered)
+        self._append(partition, memoryview(bytearray(batch)), wait.ended)
+        if not wait.has_answered:
+            wait.begin()
 
-    def _append(self, partition: Partition, batch: memoryview, stored: Acknowledged) -> None:
-        def acknowledged(error: KafkaError | None) -> None:
-            stored(None if error is None else coordinator_error(error))
-
+    def _append(self, partition: Partition, batch: memoryview, ended: Acknowledged) -> None:
         def opened(error: KafkaError | None, kept: memoryview) -> None:
             if error is not None:
-                acknowledged(error)
+                ended(error)
             else:
-                self._append(partition, kept, stored)
+                self._append(partition, kept, ended)
 
+        def appended_aside(outcome: Appended | KafkaError, kept: memoryview) -> None:
+            if isinstance(outcome, SegmentStopped):
+                self._append(partition, kept, ended)
+            elif isinstance(outcome, KafkaError):
+                ended(outcome)
+            else:
+                _wait_for(partition, outcome, ended)
+
+        aside = partition.store.aside
         try:
-            if not partition.is_open and not partition.is_gone:
+            if aside.is_active and aside.takes(partition):
+                aside.add(partition, batch, appended_aside)
+            elif not partition.is_open and not partition.is_gone:
                 self._node.held_appends.add(partition, batch, opened)
-                return
-            appended = partition.append(batch, self._node.clock.now_ms())
+            else:
+                _wait_for(partition, partition.append(batch, self._node.clock.now_ms()), ended)
         except KafkaError as error:
-            acknowledged(error)
-            return
-        if appended.acknowledged:
-            acknowledged(None)
-        else:
-            partition.when_acknowledged(appended.end_offset, acknowledged)
+            ended(error)
 
     async def read(self, partition: Partition) -> AsyncIterator[RecordBatch]:
         """The batches that the partition has now, in pieces small enough for the loop's other work."""
         offset, end_offset = partition.log_start_offset, partition.high_watermark
-        while offset < end_offset and not partition.is_gone:
+        while offset < min(end_offset, _readable_end(partition)) and not partition.is_gone:
             data = self._read_piece(partition, offset)
             if data is None:
                 await asyncio.sleep(LOAD_RETRY_S)
@@ -126,7 +147,7 @@ class OffsetsLog:
                 if batch.header.last_offset >= offset:
                     offset = batch.header.last_offset + 1
                     yield batch
-                await asyncio.sleep(0)
+            await asyncio.sleep(0)
             offset = max(offset, partition.log_start_offset)
 
     def _read_piece(self, partition: Partition, offset: int) -> bytes | None:
@@ -140,6 +161,52 @@ class OffsetsLog:
             raise KafkaStorageError(f"{partition} can't be read at offset {offset}: {error}") from error
         finally:
             handle.unpin()
+
+
+class _Wait:
+    """One batch on its way to the disk."""
+
+    __slots__ = ("_answered", "_bucket", "_node", "_settled", "has_answered")
+
+    def __init__(self, node: Node, settled: Acknowledged, answered: Acknowledged) -> None:
+        self._node = node
+        self._settled = settled
+        self._answered = answered
+        self._bucket = -1
+        self.has_answered = False
+
+    def begin(self) -> None:
+        at_s = self._node.clock.monotonic() + self._node.settings.offsets_commit_timeout_ms / 1000
+        self._bucket = self._node.deadlines.add(self, at_s, self._timed_out)
+
+    def ended(self, error: KafkaError | None) -> None:
+        """The batch is acknowledged, or refused for good."""
+        outcome = None if error is None else coordinator_error(error)
+        self._settled(outcome)
+        if not self.has_answered:
+            self._node.deadlines.remove(self, self._bucket)
+            self._answer(outcome)
+
+    def _timed_out(self) -> None:
+        self._answer(CoordinatorNotAvailable("the disk takes too long: what was to be stored may yet be"))
+
+    def _answer(self, error: KafkaError | None) -> None:
+        self.has_answered = True
+        self._answered(error)
+
+
+def _wait_for(partition: Partition, appended: Appended, ended: Acknowledged) -> None:
+    if appended.acknowledged:
+        ended(None)
+    else:
+        partition.when_acknowledged(appended.end_offset, ended)
+
+
+def _readable_end(partition: Partition) -> int:
+    """Behind the last batch there is: compaction may have left nothing of the segments before an empty open one."""
+    if partition.log.facts.first_offset < partition.high_watermark or not partition.chain.sealed:
+        return partition.high_watermark
+    return partition.chain.sealed[-1].end_offset
 
 
 def coordinator_error(error: KafkaError) -> KafkaError:

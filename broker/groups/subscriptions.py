@@ -12,18 +12,18 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 NEWEST_SUBSCRIPTION_VERSION = 3
 
 
-def topics_of(metadata: bytes) -> list[str]:
-    """The topics in a member's subscription; none if it isn't one, which a client is free to do."""
+def topics_of(metadata: bytes) -> list[str] | None:
+    """The topics in a member's subscription; None if it isn't one, which a client is free to do."""
     if len(metadata) < 2:
-        return []
+        return None
     (version,) = struct.unpack_from(">h", metadata)
     if version < 0:
-        return []
+        return None
     try:
         # later versions only add fields at the end
         decode = codec(ConsumerProtocolSubscription, min(version, NEWEST_SUBSCRIPTION_VERSION)).decode
         subscription, _ = decode(memoryview(metadata), 2)
     except MalformedMessage:
-        return []
+        return None
     topics: list[str] = subscription.topics
     return topics

@@ -26,7 +26,7 @@ def describe_groups(request: DescribeGroupsRequest, context: Context) -> Describ
 
 def _describe(group_id: str, context: Context) -> DescribedGroup:
     try:
-        group = context.node.coordinator.group_for(group_id, create=False)
+        group = context.node.coordinator.group(group_id)
     except KafkaError as error:
         return DescribedGroup(group_id=group_id, error_code=error.code)
     if group is not None:

@@ -13,7 +13,7 @@ def heartbeat(request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
     """Prolong the session, or say what the member must do instead."""
     coordinator = context.node.coordinator
     try:
-        group = coordinator.group_for(request.group_id, create=False)
+        group = coordinator.group_to_join(request.group_id, create=False)
         if group is None:
             return HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
         group.heartbeat(request.member_id, request.group_instance_id, request.generation_id, coordinator.now_ms())

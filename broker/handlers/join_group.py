@@ -11,6 +11,8 @@ from walrusmq.protocol.messages.join_group import JoinGroupRequest, JoinGroupRes
 
 #: From here on a member without an id is given one first, and joins with it (KIP-394).
 FIRST_VERSION_WITH_IDS_FIRST = 4
+#: From here on a static leader that comes back is told so, and that the assignments stand (KIP-814).
+FIRST_VERSION_THAT_SKIPS_ASSIGNMENT = 9
 
 
 @handles(JoinGroupRequest)
@@ -18,7 +20,7 @@ def join_group(request: JoinGroupRequest, context: Context) -> JoinGroupResponse
     """Answer once the generation begins, or at once what keeps the member out."""
     coordinator = context.node.coordinator
     try:
-        group = coordinator.group_for(request.group_id, create=not request.member_id)
+        group = coordinator.group_to_join(request.group_id, create=not request.member_id)
     except KafkaError as error:
         return refused_join(request.member_id, error)
     if group is None:
@@ -33,6 +35,7 @@ def join_group(request: JoinGroupRequest, context: Context) -> JoinGroupResponse
         f"/{context.connection.peer_host}",
         answer,
         coordinator.now_ms(),
+        context.api_version >= FIRST_VERSION_THAT_SKIPS_ASSIGNMENT,
     )
     coordinator.act(group)
     return answer

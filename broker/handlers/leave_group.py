@@ -21,7 +21,7 @@ def leave_group(request: LeaveGroupRequest, context: Context) -> LeaveGroupRespo
         else [(request.member_id, None)]
     )
     try:
-        group = coordinator.group_for(request.group_id, create=False)
+        group = coordinator.group_to_join(request.group_id, create=False)
         if group is None:
             codes: list[int] = [ErrorCode.UNKNOWN_MEMBER_ID] * len(wanted)
         else:

@@ -7,7 +7,7 @@ from walrusmq.broker.dispatcher import handles
 from walrusmq.protocol.errors import KafkaError
 from walrusmq.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
-CLASSIC = "Classic"
+CLASSIC = "classic"
 
 
 @handles(ListGroupsRequest)
@@ -15,7 +15,7 @@ def list_groups(request: ListGroupsRequest, context: Context) -> ListGroupsRespo
     """Those that pass both filters, whose words may be written in any case."""
     states = {state.lower() for state in request.states_filter}
     types = {group_type.lower() for group_type in request.types_filter}
-    if types and CLASSIC.lower() not in types:
+    if types and CLASSIC not in types:
         return ListGroupsResponse()
     try:
         groups = list(context.node.coordinator.groups())

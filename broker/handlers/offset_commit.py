@@ -46,7 +46,7 @@ def offset_commit(request: OffsetCommitRequest, context: Context) -> Any:
             part.error_code = _refusal(partition, topic, node)
             if not part.error_code:
                 accepted.append(part)
-                committed[topic.name, partition.partition_index] = _committed(partition, request, node)
+                committed[topic.name, partition.partition_index] = _committed(partition, request, topic, node)
     if not accepted:
         return response
     deferred = Deferred()
@@ -67,7 +67,7 @@ def offset_commit(request: OffsetCommitRequest, context: Context) -> Any:
 
 def _check_member(request: OffsetCommitRequest, node: Node) -> None:
     coordinator = node.coordinator
-    group = coordinator.group_of_offsets(request.group_id)
+    group = coordinator.group(request.group_id)
     generation = request.generation_id_or_member_epoch
     if group is not None:
         try:
@@ -97,7 +97,9 @@ def _refusal(partition: OffsetCommitRequestPartition, topic: TopicImage, node: N
     return ErrorCode.NONE
 
 
-def _committed(partition: OffsetCommitRequestPartition, request: OffsetCommitRequest, node: Node) -> CommittedOffset:
+def _committed(
+    partition: OffsetCommitRequestPartition, request: OffsetCommitRequest, topic: TopicImage, node: Node
+) -> CommittedOffset:
     now_ms = node.clock.now_ms()
     kept_ms = request.retention_time_ms
     return CommittedOffset(
@@ -106,4 +108,5 @@ def _committed(partition: OffsetCommitRequestPartition, request: OffsetCommitReq
         metadata=partition.committed_metadata or "",
         commit_ms=now_ms,
         expire_ms=NO_EXPIRY_MS if kept_ms == NO_RETENTION else now_ms + kept_ms,
+        topic_id=topic.id,
     )

@@ -40,7 +40,7 @@ async def offset_delete(request: OffsetDeleteRequest, context: Context) -> Offse
             answered.partitions.append(part)
             if known is None or not 0 <= index < len(known.partitions):
                 part.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            elif topic.name in subscribed:
+            elif subscribed is None or topic.name in subscribed:
                 part.error_code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
             else:
                 deletable.append((topic.name, index))
@@ -53,9 +53,12 @@ async def offset_delete(request: OffsetDeleteRequest, context: Context) -> Offse
     return response
 
 
-def _subscribed(group_id: str, node: Node) -> set[str]:
-    """The topics whose offsets stay. Raises why the group's offsets can't be deleted at all."""
-    group = node.coordinator.group_for(group_id, create=False)
+def _subscribed(group_id: str, node: Node) -> set[str] | None:
+    """The topics whose offsets stay; None for all, where members say what isn't understood.
+
+    Raises why the group's offsets can't be deleted at all.
+    """
+    group = node.coordinator.group(group_id)
     if group is None:
         raise GroupIdNotFound(f"there is no group {group_id}")
     if group.is_empty:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
 from walrusmq.broker.context import Context
 from walrusmq.broker.dispatcher import handles
-from walrusmq.broker.groups.offsets import NO_EPOCH, CommittedOffset, TopicPartition
+from walrusmq.broker.groups.offsets import CommittedOffset, OffsetsByTopic
 from walrusmq.protocol.errors import ErrorCode, KafkaError
 from walrusmq.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -20,9 +17,6 @@ from walrusmq.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-
-if TYPE_CHECKING:
-    from walrusmq.broker.image import ClusterImage
 
 FIRST_VERSION_WITH_GROUPS = 8
 FIRST_VERSION_WITH_IDS = 10
@@ -55,23 +49,17 @@ def _group(wanted: OffsetFetchRequestGroup, context: Context) -> OffsetFetchResp
     except KafkaError as error:
         answer.error_code = error.code
         return answer
-    topics = _all_of(offsets, context.node.image, context) if wanted.topics is None else wanted.topics
+    topics = _all_of(offsets, context) if wanted.topics is None else wanted.topics
     answer.topics = [_answered(topic, context, offsets) for topic in topics]
     return answer
 
 
-def _all_of(
-    offsets: Mapping[TopicPartition, CommittedOffset], image: ClusterImage, context: Context
-) -> list[OffsetFetchRequestTopics]:
-    """As if all partitions that have offsets were asked for; by id only those of topics that there are."""
-    indexes: dict[str, list[int]] = {}
-    for name, index in offsets:
-        indexes.setdefault(name, []).append(index)
-    if context.api_version < FIRST_VERSION_WITH_IDS:
-        return [OffsetFetchRequestTopics(name=name, partition_indexes=listed) for name, listed in indexes.items()]
+def _all_of(offsets: OffsetsByTopic, context: Context) -> list[OffsetFetchRequestTopics]:
+    """As if all partitions that have offsets were asked for."""
+    image = context.node.image
     return [
-        OffsetFetchRequestTopics(topic_id=image.topics_by_name[name].id, partition_indexes=listed)
-        for name, listed in indexes.items()
+        OffsetFetchRequestTopics(name=name, topic_id=image.topics_by_name[name].id, partition_indexes=list(partitions))
+        for name, partitions in offsets.items()
         if name in image.topics_by_name
     ]
 
@@ -79,7 +67,7 @@ def _all_of(
 def _answered(
     wanted: OffsetFetchRequestTopics,
     context: Context,
-    offsets: Mapping[TopicPartition, CommittedOffset],
+    offsets: OffsetsByTopic,
     error_code: int = ErrorCode.NONE,
 ) -> OffsetFetchResponseTopics:
     name = wanted.name
@@ -89,12 +77,11 @@ def _answered(
             offsets, error_code = {}, ErrorCode.UNKNOWN_TOPIC_ID
         else:
             name = topic.name
+    held = offsets.get(name, {})
     return OffsetFetchResponseTopics(
         name=name,
         topic_id=wanted.topic_id,
-        partitions=[
-            _partition(index, offsets.get((name, index), NOTHING), error_code) for index in wanted.partition_indexes
-        ],
+        partitions=[_partition(index, held.get(index, NOTHING), error_code) for index in wanted.partition_indexes],
     )
 
 
@@ -102,7 +89,7 @@ def _partition(index: int, committed: CommittedOffset, error_code: int) -> Offse
     return OffsetFetchResponsePartitions(
         partition_index=index,
         committed_offset=committed.offset,
-        committed_leader_epoch=committed.leader_epoch if committed is not NOTHING else NO_EPOCH,
+        committed_leader_epoch=committed.leader_epoch,
         metadata=committed.metadata,
         error_code=error_code,
     )

@@ -14,7 +14,7 @@ def sync_group(request: SyncGroupRequest, context: Context) -> SyncGroupResponse
     """Answer once the assignments are stored."""
     coordinator = context.node.coordinator
     try:
-        group = coordinator.group_for(request.group_id, create=False)
+        group = coordinator.group_to_join(request.group_id, create=False)
     except KafkaError as error:
         return SyncGroupResponse(error_code=error.code)
     if group is None:
