@@ -153,7 +153,7 @@ class CompactionRounds:
             raise _SegmentsGone from error
 
     async def _read(self, partition: Partition, segments: Sequence[SealedSegment], work: Callable[[], T]) -> T:
-        """Do what reads these segments. Raises _SegmentsGone where it fails because one of them isn't there any more."""
+        """Do what reads these segments. Raises _SegmentsGone if it fails because one of them isn't there any more."""
         try:
             return await self._run_aside(work)
         except FileNotFoundError as error:
