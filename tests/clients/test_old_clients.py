@@ -47,10 +47,11 @@ print(*admin.list_topics())
 """
 
 #: The same; its group starts at a committed offset, since librdkafka 1.6 asks for the earliest in version 0 of
-#: ListOffsets, which went with Kafka 4.0.
+#: ListOffsets, which went with Kafka 4.0. And it tries again to list the groups: that client does it, with any broker,
+#: on connections that it has only begun to open.
 LIBRDKAFKA = """
-import sys
-from confluent_kafka import Consumer, Producer, TopicPartition
+import sys, time
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 bootstrap, topic, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 settings = {"bootstrap.servers": bootstrap}
@@ -69,7 +70,15 @@ consumer.commit(asynchronous=False)
 print(consumer.committed([TopicPartition(topic, 0)], timeout=20)[0].offset)
 consumer.close()
 admin = AdminClient(settings)
-print(*[group.id for group in admin.list_groups(timeout=20)])
+for tries in range(20, -1, -1):
+    try:
+        groups = admin.list_groups(timeout=20)
+        break
+    except KafkaException:
+        if not tries:
+            raise
+        time.sleep(0.2)
+print(*[group.id for group in groups])
 print(*admin.list_topics(timeout=20).topics)
 """
 
