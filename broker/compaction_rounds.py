@@ -97,9 +97,11 @@ class CompactionRounds:
             await self._read(
                 partition, due.plan.dirty, partial(cleaning.note, due.plan.dirty, due.cleaned_offset, newest)
             )
-            for facts in list(partition.chain.sealed):
+            segments = list(partition.chain.sealed)
+            for facts in segments:
                 if facts.first_offset < newest.end_offset:
-                    await self._compact(partition, cleaning, facts, newest)
+                    # without the last one, readers would find nothing between it and an open segment that is empty
+                    await self._compact(partition, cleaning, facts, newest, may_leave=facts is not segments[-1])
         except _SegmentsGone:
             return
         self._cleaned_offsets[partition] = cleaned_offset = max(newest.end_offset, due.cleaned_offset)
@@ -127,13 +129,20 @@ class CompactionRounds:
         )
 
     async def _compact(
-        self, partition: Partition, cleaning: Cleaning, facts: SealedSegment, newest: NewestOffsets
+        self,
+        partition: Partition,
+        cleaning: Cleaning,
+        facts: SealedSegment,
+        newest: NewestOffsets,
+        *,
+        may_leave: bool,
     ) -> None:
         """Compact one segment. Raises _SegmentsGone."""
         # a generation whose recording is uncertain may still come to count: its number isn't used again
         key = partition, facts.id
         generation = self._generations[key] = max(self._generations.get(key, 0), facts.generation) + 1
-        compacted = await self._read(partition, [facts], partial(cleaning.compact, facts, newest, generation))
+        work = partial(cleaning.compact, facts, newest, generation, may_leave=may_leave)
+        compacted = await self._read(partition, [facts], work)
         if compacted is None:
             return
         try:

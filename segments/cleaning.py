@@ -94,8 +94,13 @@ class Cleaning:
                 newest.note(header, self._pace.through(batch_keys(data)))
         newest.settle()
 
-    def compact(self, facts: SealedSegment, newest: NewestOffsets, generation: int) -> SealedSegment | None:
-        """Write a segment's next generation; its facts, of size 0 where nothing is left; None where all of it stays."""
+    def compact(
+        self, facts: SealedSegment, newest: NewestOffsets, generation: int, *, may_leave: bool
+    ) -> SealedSegment | None:
+        """Write a segment's next generation; its facts, of size 0 where nothing is left; None where all of it stays.
+
+        Where it may not leave the chain, its last batch stays whatever becomes of the records.
+        """
         writer = _Writer(self._files, self._folder, facts, generation)
         unchanged_bytes = 0
         is_over = True
@@ -108,7 +113,7 @@ class Cleaning:
                 if header.record_count or header.is_control or self._rules.is_producers_end(header):
                     is_over = False
                 writer.add(kept)
-            if is_over:
+            if is_over and may_leave:
                 writer.discard()
                 return replace(facts, generation=generation, size_bytes=0)
             if unchanged_bytes == facts.size_bytes:

@@ -138,7 +138,7 @@ class OffsetsLog:
     async def read(self, partition: Partition) -> AsyncIterator[RecordBatch]:
         """The batches that the partition has now, in pieces small enough for the loop's other work."""
         offset, end_offset = partition.log_start_offset, partition.high_watermark
-        while offset < min(end_offset, _readable_end(partition)) and not partition.is_gone:
+        while offset < end_offset and not partition.is_gone:
             data = self._read_piece(partition, offset)
             if data is None:
                 await asyncio.sleep(LOAD_RETRY_S)
@@ -200,13 +200,6 @@ def _wait_for(partition: Partition, appended: Appended, ended: Acknowledged) -> 
         ended(None)
     else:
         partition.when_acknowledged(appended.end_offset, ended)
-
-
-def _readable_end(partition: Partition) -> int:
-    """Behind the last batch there is: compaction may have left nothing of the segments before an empty open one."""
-    if partition.log.facts.first_offset < partition.high_watermark or not partition.chain.sealed:
-        return partition.high_watermark
-    return partition.chain.sealed[-1].end_offset
 
 
 def coordinator_error(error: KafkaError) -> KafkaError:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from support.chains import sealed_of
 from support.clocks import MovedClock
-from support.embedded import Wire, create_topic, produce, running_node
+from support.embedded import Wire, batch_of, create_topic, produce, running_node
 from support.reading import only_partition, read_compacted
 from support.waiting import until
 
@@ -324,5 +324,22 @@ def test_a_segment_that_retention_takes_away_meanwhile_is_no_matter(
             await rounds.stop()
             assert (await contents(wire, offset=6))[-1] == (11, "once", "3")
         assert not any(name.startswith("0000000001-") for name in logs_in(tmp_path))
+
+    asyncio.run(scenario())
+
+
+def test_a_reader_gets_to_the_end_though_nothing_is_left_and_nothing_came_since(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with a_node(tmp_path) as (node, wire):
+            await create_topic(wire, "t", cleanup_policy="delete")
+            assert only_partition(await wire.ask(produce("t", batch_of(b"no key")), 9)).error_code == 0
+            await seal(node)
+            await set_policy(node, "t", "compact")
+            await compacted(node)
+            assert await contents(wire) == []
+            await put(wire, ("k", "1"))
+            await seal(node)
+            await until(lambda: [facts.id for facts in sealed_of(node, "t")] == [2])
+            assert await contents(wire) == [(1, "k", "1")]
 
     asyncio.run(scenario())
