@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
+from walrusmq.broker.tasks import end_task
 from walrusmq.broker.topic_configs import Compaction, compaction
 from walrusmq.protocol.errors import KafkaError
 from walrusmq.protocol.records.scan import DamagedLog
@@ -42,10 +42,7 @@ class Cleaner:
 
     async def stop(self) -> None:
         """Leave a round that is under way where it is, and do nothing more."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await end_task(self._task)
         if self._rounds is not None:
             await self._rounds.stop()
 
@@ -60,12 +57,12 @@ class Cleaner:
     def _compacted(self) -> Iterator[tuple[Partition, Compaction]]:
         """The partitions whose topics ask for compaction, but for those that have failed lately."""
         node = self._node
-        for topic in node.image.topics.values():
-            rules = compaction(topic.configs, node.settings)
-            if rules is not None:
-                for partition in node.led.by_id.get(topic.id, {}).values():
-                    if node.clock.monotonic() >= self._failed_until_s.get(partition, 0.0):
-                        yield partition, rules
+        now_s = node.clock.monotonic()
+        for partition in node.led:
+            if partition.config.needs_keys and now_s >= self._failed_until_s.get(partition, 0.0):
+                rules = compaction(node.image.topics[partition.topic_id].configs, node.settings)
+                assert rules is not None, "only a compacted log needs keys"
+                yield partition, rules
 
     async def _compact(self, wanted: list[tuple[Partition, Compaction]]) -> None:
         if self._rounds is None:

@@ -16,7 +16,7 @@ from walrusmq.broker.commands import CompactSegment
 from walrusmq.broker.image import StaleCompaction
 from walrusmq.protocol.errors import UnknownTopicId
 from walrusmq.segments.cleaned_offset import read_cleaned_offset, write_cleaned_offset
-from walrusmq.segments.cleaning import Cleaning, Pace
+from walrusmq.segments.cleaning import Cleaning, Pace, first_timestamp
 from walrusmq.segments.cleaning_plan import CleaningPlan, plan_cleaning
 from walrusmq.segments.compaction import DEFAULT_MAX_KEYS, CompactionRules, NewestOffsets
 from walrusmq.segments.facts import SealedSegment, place_of
@@ -81,15 +81,15 @@ class CompactionRounds:
         if plan.dirty_share <= rules.min_dirty_share:
             if rules.max_lag_ms == FOREVER:
                 return None
-            cleaning = self._cleaning(partition, rules)
-            if await self._run_aside(partial(cleaning.first_timestamp, plan.dirty[0])) > now_ms - rules.max_lag_ms:
+            work = partial(first_timestamp, self._node.files, folder, plan.dirty[0])
+            if await self._run_aside(work) > now_ms - rules.max_lag_ms:
                 return None
         return DueRound(partition, rules, plan, cleaned_offset)
 
     async def run(self, due: DueRound) -> None:
         """Compact a partition as far as the memory for its keys goes."""
         partition = due.partition
-        before_bytes = sum(facts.size_bytes for facts in partition.chain.sealed)
+        before = list(partition.chain.sealed)
         began_s = self._node.clock.monotonic()
         newest = NewestOffsets(DEFAULT_MAX_KEYS)
         cleaning = self._cleaning(partition, due.rules)
@@ -106,15 +106,14 @@ class CompactionRounds:
             return
         self._cleaned_offsets[partition] = cleaned_offset = max(newest.end_offset, due.cleaned_offset)
         await self._run_aside(partial(write_cleaned_offset, self._node.files, partition.log.folder, cleaned_offset))
-        after_bytes = sum(facts.size_bytes for facts in partition.chain.sealed if facts.first_offset < cleaned_offset)
         self._node.metrics.compactions += 1
         logger.info(
             "compacted %s up to offset %d in %.1f s: %d bytes of sealed segments became %d",
             partition,
             cleaned_offset,
             self._node.clock.monotonic() - began_s,
-            before_bytes,
-            after_bytes,
+            _bytes_before(before, cleaned_offset),
+            _bytes_before(partition.chain.sealed, cleaned_offset),
         )
 
     def _cleaning(self, partition: Partition, rules: Compaction) -> Cleaning:
@@ -172,3 +171,7 @@ class CompactionRounds:
 
     async def _run_aside(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+
+
+def _bytes_before(sealed: Sequence[SealedSegment], offset: int) -> int:
+    return sum(facts.size_bytes for facts in sealed if facts.first_offset < offset)

@@ -99,19 +99,22 @@ class LedPartitions:
             self._node.store.remove(topic_id, index)
             self._node.held_appends.release(partition, UnknownTopicOrPartition("the topic was deleted"))
 
+    def _named_by(self, command: RolloverSegment | MoveLogStart | CompactSegment) -> Partition | None:
+        return self.by_id.get(command.topic_id, {}).get(command.partition)
+
     def _rolled_over(self, command: RolloverSegment, rolled: RolledOver) -> None:
-        partition = self.by_id.get(command.topic_id, {}).get(command.partition)
+        partition = self._named_by(command)
         if partition is not None:
             partition.open_next(rolled.open, rolled.sealed)
             self._node.held_appends.release(partition, None)
 
     def _log_start_moved(self, command: MoveLogStart) -> None:
-        partition = self.by_id.get(command.topic_id, {}).get(command.partition)
+        partition = self._named_by(command)
         if partition is not None:
             partition.move_log_start(command.log_start_offset)
 
     def _compacted(self, command: CompactSegment, facts: SealedSegment | None) -> None:
-        partition = self.by_id.get(command.topic_id, {}).get(command.partition)
+        partition = self._named_by(command)
         if partition is not None:
             partition.compacted(command.segment_id, facts)
 

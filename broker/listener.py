@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from walrusmq.broker.buffers import FIRST_BUFFER_BYTES, BufferPool
 from walrusmq.broker.connection import Connection
+from walrusmq.broker.tasks import end_task
 
 if TYPE_CHECKING:
     from walrusmq.broker.clock import Clock
@@ -121,10 +122,7 @@ class Listener:
     async def stop(self, grace_s: float) -> None:
         """Close every connection, waiting up to ``grace_s`` for answers to leave."""
         self.stop_accepting()
-        if self._idle_task is not None:
-            self._idle_task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._idle_task
+        await end_task(self._idle_task)
         for connection in list(self.connections):
             connection.close_in_turn(None)
         self._is_empty.clear()

@@ -9,6 +9,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from walrusmq.broker.commands import MoveLogStart, SetFeatureLevel
+from walrusmq.broker.tasks import end_task
 from walrusmq.broker.topic_configs import retention
 from walrusmq.protocol.errors import KafkaError
 
@@ -35,10 +36,7 @@ class Monitor:
 
     async def stop(self) -> None:
         """Look no more."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await end_task(self._task)
 
     async def _run(self) -> None:
         settings = self._node.settings

@@ -70,6 +70,18 @@ class Pace:
             raise CleaningStopped
 
 
+def first_timestamp(files: Files, folder: PartitionFolder, facts: SealedSegment) -> int:
+    """The largest timestamp (ms) of a segment's first batch. Raises OSError, DamagedLog."""
+    if not facts.size_bytes:
+        return NO_TIMESTAMP
+    fd = files.open(folder.file(facts.id, LOG, facts.generation))
+    try:
+        _, header = next(scan_headers(partial(files.pread, fd), 0, facts.size_bytes))
+    finally:
+        files.close(fd)
+    return header.max_timestamp
+
+
 class Cleaning:
     """One round over one partition. `note` goes over what is new, then `compact` over each segment up to there.
 
@@ -123,10 +135,6 @@ class Cleaning:
         except BaseException:
             writer.discard()
             raise
-
-    def first_timestamp(self, facts: SealedSegment) -> int:
-        """The largest timestamp (ms) of a segment's first batch."""
-        return next((header.max_timestamp for header, _ in self._batches(facts)), NO_TIMESTAMP)
 
     def _batches(self, facts: SealedSegment) -> Iterator[tuple[BatchHeader, bytes]]:
         if not facts.size_bytes:

@@ -362,13 +362,12 @@ class Partition:
         if place is None:
             return
         old = self.chain.sealed[place]
-        folder = self.log.folder
-        work = partial(folder.remove_log, old.id, old.generation)
         if facts is None:
             self.chain.remove(place)
             work = partial(remove_segments, self.store.files, self.log, [old])
         else:
             self.chain.replace(place, facts)
+            work = partial(self.log.folder.remove_log, old.id, old.generation)
         self.store.background.start(f"removing generation {old.generation} of {self}:{old.id}", work)
 
     # --- the open segment's end

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from walrusmq.protocol.errors import InvalidRecord, InvalidTimestamp, KafkaError, MessageTooLarge
 from walrusmq.protocol.records.batch import NO_TIMESTAMP, decode_batch
-from walrusmq.protocol.records.header import ATTRIBUTES_AT, CODEC_MASK, check_batch
+from walrusmq.protocol.records.header import check_batch, codec_in
 from walrusmq.protocol.records.repacking import keyless, repacked, unpacked
 from walrusmq.segments.log_config import LogConfig, TimestampType
 
-CODEC_AT = ATTRIBUTES_AT + 1
-"""The low byte of the attributes."""
 NO_KEY = "no key, which a compacted topic needs"
 
 
@@ -39,7 +37,7 @@ def needs_preparation(batch: memoryview, config: LogConfig) -> bool:
     """Whether a batch can't be appended as it came. Too few bytes for a batch can: they are refused there."""
     if config.needs_keys:
         return True
-    return config.codec is not None and len(batch) > CODEC_AT and batch[CODEC_AT] & CODEC_MASK != config.codec
+    return config.codec is not None and codec_in(batch) not in (None, config.codec)
 
 
 def prepared(batch: memoryview, config: LogConfig, now_ms: int) -> memoryview:

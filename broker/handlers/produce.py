@@ -24,14 +24,11 @@ from walrusmq.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from walrusmq.protocol.records.compression import Codec
-from walrusmq.protocol.records.header import CODEC_MASK
+from walrusmq.protocol.records.header import codec_in
 from walrusmq.protocol.records.legacy import NotOneBatch
 
 if TYPE_CHECKING:
     from walrusmq.segments.partition import Partition
-
-#: The low byte of the attributes, where the codec is.
-ATTRIBUTES_AT = 22
 
 
 def last_of_each(topics: list[TopicProduceData]) -> list[TopicProduceData]:
@@ -124,7 +121,7 @@ def must_prepare(partition: Partition, batch: memoryview) -> bool:
 
 def is_zstd(batch: memoryview) -> bool:
     """Whether the batch says that it is compressed with zstd."""
-    return len(batch) > ATTRIBUTES_AT and batch[ATTRIBUTES_AT] & CODEC_MASK == Codec.ZSTD
+    return codec_in(batch) == Codec.ZSTD
 
 
 def refuse_batch(batch: memoryview | None) -> NoReturn:

@@ -22,6 +22,8 @@ from walrusmq.protocol.records.varints import read_varint
 
 HEADER_BYTES = 61
 ATTRIBUTES_AT = 21
+CODEC_AT = ATTRIBUTES_AT + 1
+"""The attributes' low byte."""
 MAX_TIMESTAMP_AT = 35
 MIN_RECORD_BYTES = 7
 """A record with neither key nor value nor headers: a byte each for length, attributes, two deltas, three counts."""
@@ -111,6 +113,11 @@ def parse_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> B
     if len(buffer) - position < HEADER_BYTES:
         raise CorruptMessage(f"{len(buffer) - position} bytes are too few for the header of a record batch")
     return _new_tuple(BatchHeader, _unpack_header(buffer, position))
+
+
+def codec_in(batch: memoryview) -> int | None:
+    """The number of the codec in the header of what may be a batch; None where it is too short to say."""
+    return batch[CODEC_AT] & CODEC_MASK if len(batch) > CODEC_AT else None
 
 
 def check_batch(batch: memoryview) -> BatchHeader:

@@ -24,8 +24,8 @@ from walrusmq.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from walrusmq.protocol.records.batch import Producer, Record, decode_batches, encode_batch
 from walrusmq.protocol.records.compression import Codec
 from walrusmq.protocol.records.crc import crc32c
+from walrusmq.protocol.records.header import CODEC_AT
 from walrusmq.segments import prepared_appends
-from walrusmq.segments.preparation import CODEC_AT
 
 NOW_MS = 1_700_000_000_000
 VERSION = 12
