@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from walrusmq.broker.groups.effects import Effect, Reply, Store
+from walrusmq.broker.groups.answers import Answers
+from walrusmq.broker.groups.effects import Effect, Store
 from walrusmq.broker.groups.group_messages import (
     described,
     joined,
     joining_member,
-    refused_join,
     stored_member,
     stored_value,
 )
@@ -71,10 +71,8 @@ class Group:
         self.next_deadline_ms: int | None = None
         """When ``tick`` has something to do at the earliest."""
         self._limits = limits
-        self._effects: list[Effect] = []
+        self._answers = Answers()
         self._pending: dict[str, int] = {}
-        self._waiting_joins: dict[str, object] = {}
-        self._waiting_syncs: dict[str, object] = {}
         self._missing_syncs: set[str] = set()
         self._assignments: dict[str, bytes] | None = None
         self._takeovers: list[_Takeover] = []
@@ -113,8 +111,7 @@ class Group:
 
     def take_effects(self) -> list[Effect]:
         """What is to be done since the last call, in this order."""
-        effects, self._effects = self._effects, []
-        return effects
+        return self._answers.take_effects()
 
     def join(
         self,
@@ -146,14 +143,14 @@ class Group:
                 joining.member_id = member_id_if_new
                 self._join_as_new(joining, to, now_ms)
         except KafkaError as error:
-            self._refuse_join(to, request.member_id, error)
+            self._answers.refuse_join(to, request.member_id, error)
 
     def sync(self, request: SyncGroupRequest, to: object, now_ms: int) -> None:
         """Take the leader's assignments, or a member's wish for its own. The answer comes as a Reply."""
         try:
             self._check_sync(request)
         except KafkaError as error:
-            self._effects.append(Reply(to, SyncGroupResponse(error_code=error.code)))
+            self._answers.refuse_sync(to, error)
             return
         member_id = request.member_id
         self._missing_syncs.discard(member_id)
@@ -161,8 +158,7 @@ class Group:
             self._touch(self.members[member_id], now_ms)
             self._reply_sync(to, self.members[member_id])
             return
-        self._fail_sync(member_id, RebalanceInProgress("another SyncGroup of the member replaces this one"))
-        self._waiting_syncs[member_id] = to
+        self._answers.await_sync(member_id, to)
         if member_id == self.leader and self._assignments is None:
             given = {assignment.member_id: assignment.assignment for assignment in request.assignments}
             self._assignments = {member: given.get(member, b"") for member in self.members}
@@ -229,7 +225,7 @@ class Group:
         """End the group: it is deleted, or its node no longer coordinates it. What waits is told so."""
         error = NotCoordinator(f"group {self.group_id} is gone")
         for member_id in self.members:
-            self._fail_waiting(member_id, error)
+            self._answers.fail(member_id, error)
         self.members.clear()
         self._pending.clear()
         self._missing_syncs.clear()
@@ -281,7 +277,7 @@ class Group:
         if self.state is GroupState.EMPTY:
             return True
         if self.state is GroupState.PREPARING_REBALANCE:
-            return member_id in self._waiting_joins or len(self._waiting_joins) < self._limits.max_size
+            return member_id in self._answers.joins or len(self._answers.joins) < self._limits.max_size
         return member_id in self.members or len(self.members) < self._limits.max_size
 
     def _can_do(self, request: JoinGroupRequest) -> bool:
@@ -296,7 +292,7 @@ class Group:
             raise GroupMaxSizeReached(f"{MAX_PENDING_MEMBERS} members of group {self.group_id} are about to join")
         self._pending[member_id] = now_ms + session_timeout_ms
         self._arm(self._pending[member_id])
-        self._refuse_join(to, member_id, MemberIdRequired("join again with this member id"))
+        self._answers.refuse_join(to, member_id, MemberIdRequired("join again with this member id"))
 
     def _join_as_known(self, joining: Member, to: object, now_ms: int) -> None:
         member_id = joining.member_id
@@ -314,7 +310,7 @@ class Group:
             self._reply_join(to, member, member.member_id == self.leader)
             return
         self.members.update(member, joining)
-        self._wait_for_join(member_id, to)
+        self._answers.await_join(member_id, to)
         self._rebalance_or_go_on(now_ms)
 
     def _join_as_new(self, joining: Member, to: object, now_ms: int) -> None:
@@ -325,7 +321,7 @@ class Group:
             self.protocol_type = joining.protocol_type
         self._add(joining)
         self._set_deadline(joining, now_ms + NEW_MEMBER_PATIENCE_MS)
-        self._wait_for_join(joining.member_id, to)
+        self._answers.await_join(joining.member_id, to)
         self._rebalance_or_go_on(now_ms)
 
     def _join_as_static(self, joining: Member, to: object, now_ms: int, can_skip_assignment: bool) -> None:
@@ -337,7 +333,7 @@ class Group:
         leader_before = self.leader
         old = self._take_over(old_id, joining)
         self._touch(joining, now_ms)
-        self._wait_for_join(joining.member_id, to)
+        self._answers.await_join(joining.member_id, to)
         if self.state is GroupState.STABLE and self.members.chosen_protocol(self.leader) == self.protocol:
             self._takeovers.append(
                 _Takeover(self.generation, joining.member_id, leader_before, old, can_skip_assignment)
@@ -349,7 +345,7 @@ class Group:
     def _take_over(self, old_id: str, new: Member) -> Member:
         """Put a static member's new life in the place of the old one, which is fenced; returns the old."""
         assert new.instance_id is not None
-        self._fail_waiting(old_id, FencedInstanceId(f"a newer member has the instance id {new.instance_id}"))
+        self._answers.fail(old_id, FencedInstanceId(f"a newer member has the instance id {new.instance_id}"))
         old = self.members[old_id]
         was_leader = self.leader == old_id
         new.assignment = old.assignment
@@ -367,11 +363,11 @@ class Group:
         if member is None or self.state is not GroupState.STABLE or self.generation != takeover.generation:
             return  # a rebalance has begun meanwhile, and the member waits for its end like all the others
         if error is not None:
-            self._fail_join(takeover.member_id, error)
+            self._answers.fail_join(takeover.member_id, error)
             self._take_over(takeover.member_id, takeover.old)
             self._touch(takeover.old, now_ms)
             return
-        to = self._waiting_joins.pop(takeover.member_id, None)
+        to = self._answers.joins.pop(takeover.member_id, None)
         if to is None:
             return
         self._touch(member, now_ms)
@@ -421,7 +417,7 @@ class Group:
             self._complete_join_if_all_joined(now_ms)
 
     def _complete_join_if_all_joined(self, now_ms: int) -> None:
-        if not self._is_initial and not self._pending and len(self._waiting_joins) == len(self.members):
+        if not self._is_initial and not self._pending and len(self._answers.joins) == len(self.members):
             self._complete_join(now_ms)
 
     def _end_patience_for_joins(self, now_ms: int) -> None:
@@ -436,15 +432,15 @@ class Group:
     def _complete_join(self, now_ms: int) -> None:
         """Begin the next generation with those who have joined, and static members that may come back."""
         self._is_initial = False
-        late = [m for m in self.members.values() if m.member_id not in self._waiting_joins and m.instance_id is None]
+        late = [m for m in self.members.values() if m.member_id not in self._answers.joins and m.instance_id is None]
         for member in late:
             self._remove(member.member_id, UnknownMemberId("the member didn't rejoin in time"))
-        if self.members and not self._waiting_joins:
+        if self.members and not self._answers.joins:
             # only static members, none of them here: their sessions decide
             self._set_join_deadline(now_ms + self.members.rebalance_timeout_ms())
             return
-        if self.members and self.leader not in self._waiting_joins:
-            self.leader = next(iter(self._waiting_joins))
+        if self.members and self.leader not in self._answers.joins:
+            self.leader = next(iter(self._answers.joins))
         self._begin_generation(now_ms)
 
     def _begin_generation(self, now_ms: int) -> None:
@@ -463,7 +459,7 @@ class Group:
         self._sync_deadline_ms = now_ms + self.members.rebalance_timeout_ms()
         self._arm(self._sync_deadline_ms)
         for member in self.members.values():
-            to = self._waiting_joins.pop(member.member_id, None)
+            to = self._answers.joins.pop(member.member_id, None)
             member.is_new = False
             self._touch(member, now_ms)
             if to is not None:
@@ -480,7 +476,7 @@ class Group:
         self.state = GroupState.STABLE
         for member in self.members.values():
             member.assignment = assignments.get(member.member_id, b"")
-            to = self._waiting_syncs.pop(member.member_id, None)
+            to = self._answers.syncs.pop(member.member_id, None)
             if to is not None:
                 self._touch(member, now_ms)
                 self._reply_sync(to, member)
@@ -532,7 +528,7 @@ class Group:
 
     def _remove(self, member_id: str, error: KafkaError) -> None:
         """Take a member out; ``error`` goes to what it waits for."""
-        self._fail_waiting(member_id, error)
+        self._answers.fail(member_id, error)
         self.members.remove(member_id)
         self._missing_syncs.discard(member_id)
         self._has_lost_members = True
@@ -563,9 +559,7 @@ class Group:
 
     def _has_session(self, member: Member) -> bool:
         """Whether the member must be heard of: one that waits for us can't be expected to send anything."""
-        return member.is_new or (
-            member.member_id not in self._waiting_joins and member.member_id not in self._waiting_syncs
-        )
+        return member.is_new or not self._answers.are_awaited_by(member.member_id)
 
     def _touch(self, member: Member, now_ms: int) -> None:
         self._set_deadline(member, now_ms + member.session_timeout_ms)
@@ -584,32 +578,11 @@ class Group:
 
     # Answers and storing
 
-    def _wait_for_join(self, member_id: str, to: object) -> None:
-        self._fail_join(member_id, RebalanceInProgress("another JoinGroup of the member replaces this one"))
-        self._waiting_joins[member_id] = to
-
-    def _fail_waiting(self, member_id: str, error: KafkaError) -> None:
-        self._fail_join(member_id, error)
-        self._fail_sync(member_id, error)
-
-    def _fail_join(self, member_id: str, error: KafkaError) -> None:
-        to = self._waiting_joins.pop(member_id, None)
-        if to is not None:
-            self._refuse_join(to, member_id, error)
-
-    def _fail_sync(self, member_id: str, error: KafkaError) -> None:
-        to = self._waiting_syncs.pop(member_id, None)
-        if to is not None:
-            self._effects.append(Reply(to, SyncGroupResponse(error_code=error.code)))
-
     def _fail_all_syncs(self, error: KafkaError, now_ms: int) -> None:
         """Have the members that wait for assignments react; their sessions, which stood still, begin anew."""
-        for member_id in list(self._waiting_syncs):
-            self._fail_sync(member_id, error)
+        for member_id in list(self._answers.syncs):
+            self._answers.fail_sync(member_id, error)
             self._touch(self.members[member_id], now_ms)
-
-    def _refuse_join(self, to: object, member_id: str, error: KafkaError) -> None:
-        self._effects.append(Reply(to, refused_join(member_id, error)))
 
     def _reply_join(
         self,
@@ -621,13 +594,13 @@ class Group:
         skip_assignment: bool = False,
     ) -> None:
         response = joined(self, member, with_members, leader or self.leader or "", skip_assignment)
-        self._effects.append(Reply(to, response))
+        self._answers.reply(to, response)
 
     def _reply_sync(self, to: object, member: Member) -> None:
         response = SyncGroupResponse(
             protocol_type=self.protocol_type, protocol_name=self.protocol, assignment=member.assignment
         )
-        self._effects.append(Reply(to, response))
+        self._answers.reply(to, response)
 
     def _store(self, now_ms: int, assignments: dict[str, bytes] | None) -> None:
-        self._effects.append(Store(self.generation, self.metadata_value(now_ms, assignments)))
+        self._answers.effects.append(Store(self.generation, self.metadata_value(now_ms, assignments)))
