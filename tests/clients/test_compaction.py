@@ -4,76 +4,41 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 from support.broker_process import PATIENCE_S, BrokerProcess, StartBroker
 from support.compacted import CompactedModel
 from support.confluent import end_offset
+from support.steady_producer import SteadyProducer
 from support.topics import make_topic
 
 from walrusmq.protocol.records.batch import Record
 
 KILLS = 20
 KEYS = 50
-MAX_UNACKNOWLEDGED = 500
-FLUSH_S = 120.0
 QUICK = {"monitor.check.ms": 10, "log.cleaner.backoff.ms": 5, "log.cleaner.min.cleanable.ratio": 0}
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-class KeyedProducer:
-    """An idempotent producer of numbered values for a few keys; the model knows what it has sent."""
+class KeyedProducer(SteadyProducer):
+    """It sends numbered values for a few keys; the model knows what it has sent."""
 
     def __init__(self, bootstrap: str, topic: str, chance: random.Random) -> None:
+        super().__init__(bootstrap, topic, compression_type="lz4")
         self.model = CompactedModel()
-        self.acknowledged = 0
-        self._topic = topic
         self._chance = chance
-        self._number = 0
-        self._producer = Producer(
-            {
-                "bootstrap.servers": bootstrap,
-                "enable.idempotence": True,
-                "linger.ms": 1,
-                "batch.num.messages": 20,
-                "compression.type": "lz4",
-                "reconnect.backoff.ms": 5,
-                "reconnect.backoff.max.ms": 50,
-                "retry.backoff.ms": 5,
-                "retry.backoff.max.ms": 50,
-                "message.timeout.ms": 120_000,
-            }
-        )
 
-    def send_until(self, is_enough: Callable[[], bool]) -> None:
-        """Send and take acknowledgements until ``is_enough``."""
-        while not is_enough():
-            if self._number - self.acknowledged < MAX_UNACKNOWLEDGED:
-                self._send()
-                self._producer.poll(0)
-            else:
-                self._producer.poll(0.001)
-
-    def finish(self) -> None:
-        assert self._producer.flush(FLUSH_S) == 0
-
-    def _send(self) -> None:
-        self._number += 1
-        record = Record(0, self._number, b"key-%d" % self._chance.randrange(KEYS), b"%d" % self._number)
+    def send_next(self) -> None:
+        number = self.sent + 1
+        record = Record(0, number, b"key-%d" % self._chance.randrange(KEYS), b"%d" % number)
         self.model.sent(record)
-
-        def delivered(error: KafkaError | None, message: Message) -> None:
-            assert error is None, str(error)
-            offset = message.offset()
-            assert offset is not None
-            self.acknowledged += 1
-            self.model.acknowledged(offset, [record])
-
-        self._producer.produce(
-            self._topic, record.value, record.key, partition=0, timestamp=record.timestamp, on_delivery=delivered
+        self.send(
+            record.value,
+            lambda offset: self.model.acknowledged(offset, [record]),
+            key=record.key,
+            timestamp=record.timestamp,
         )
 
 

@@ -8,68 +8,36 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError, Message, Producer
 from support.broker_process import BrokerProcess, StartBroker
 from support.confluent import consume, end_offset
+from support.steady_producer import SteadyProducer
 from support.stored_segments import check_chain
 from support.topics import make_topic
 
-MAX_UNACKNOWLEDGED = 500
 MAX_START_S = 5.0
 #: The longest that a producer goes on after the moment is chosen in which its broker is killed.
 MAX_DELAY_S = 0.05
-FLUSH_S = 120.0
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-class SteadyProducer:
-    """An idempotent producer with acks=all that numbers its records and notes where each was acknowledged."""
+class NumberingProducer(SteadyProducer):
+    """It numbers its records and notes where each was acknowledged."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
-        self._topic = topic
-        self._producer = Producer(
-            {
-                "bootstrap.servers": bootstrap,
-                "enable.idempotence": True,
-                "linger.ms": 1,
-                "batch.num.messages": 20,
-                "reconnect.backoff.ms": 5,
-                "reconnect.backoff.max.ms": 50,
-                "retry.backoff.ms": 5,
-                "retry.backoff.max.ms": 50,
-                "message.timeout.ms": 120_000,
-            }
-        )
-        self.sent = 0
+        super().__init__(bootstrap, topic)
         self.offsets: dict[int, int] = {}
 
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        assert error is None, str(error)
-        value, offset = message.value(), message.offset()
-        assert value is not None
-        assert offset is not None
-        self.offsets[int(value)] = offset
-
-    def send_until(self, is_enough: Callable[[], bool]) -> None:
-        """Send and take acknowledgements until ``is_enough``."""
-        while not is_enough():
-            if self.sent - len(self.offsets) < MAX_UNACKNOWLEDGED:
-                self._producer.produce(self._topic, b"%d" % self.sent, partition=0, on_delivery=self._delivered)
-                self.sent += 1
-                self._producer.poll(0)
-            else:
-                self._producer.poll(0.001)
-
-    def finish(self) -> None:
-        assert self._producer.flush(FLUSH_S) == 0
+    def send_next(self) -> None:
+        number = self.sent
+        self.send(b"%d" % number, lambda offset: self.offsets.update({number: offset}))
 
 
 def crash_again_and_again(
     broker: BrokerProcess, topic: str, rounds: int, chance: random.Random, damage: Callable[[], None]
-) -> SteadyProducer:
+) -> NumberingProducer:
     """Kill and start the broker ``rounds`` times under a producer, doing ``damage`` while it is down."""
-    producer = SteadyProducer(broker.bootstrap, topic)
+    producer = NumberingProducer(broker.bootstrap, topic)
     longest_start_s = 0.0
     for _ in range(rounds):
         enough = len(producer.offsets) + chance.randint(1, 300)
@@ -87,7 +55,7 @@ def crash_again_and_again(
     return producer
 
 
-def check_all_there(broker: BrokerProcess, topic: str, producer: SteadyProducer) -> None:
+def check_all_there(broker: BrokerProcess, topic: str, producer: NumberingProducer) -> None:
     """Everything was acknowledged in the end: so everything is there, once, in order, where the broker said."""
     assert producer.offsets == {number: number for number in range(producer.sent)}
     assert end_offset(broker.bootstrap, topic) == producer.sent
@@ -144,7 +112,7 @@ def cut_indexes(data: Path, chance: random.Random) -> None:
 def test_20_starts_in_a_row_find_the_same(start_broker: StartBroker) -> None:
     broker = start_broker()
     topic = make_topic(broker)
-    producer = SteadyProducer(broker.bootstrap, topic)
+    producer = NumberingProducer(broker.bootstrap, topic)
     producer.send_until(lambda: len(producer.offsets) >= 1000)
     producer.finish()
     for number in range(20):
